@@ -1,0 +1,191 @@
+"""Finding and loading systems and contingencies: shipped ones by name, the user's own by path.
+
+The values here carry all that the compiler needs: a `Contingency` holds its `System`, and a
+system read from a network file holds the file's bytes, so that nothing is looked up again later.
+"""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from pathlib import Path
+
+from contingencies.documents import Document, read_documents, validate
+from contingencies.errors import NotFoundError, SpecError
+from contingencies.spec import ContingencySpec, NetworkFile, Record, SystemSpec, canonical_json, sha256
+
+NETWORK_SUFFIXES = (".json", ".m", ".mat")
+SPEC_SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class System:
+    """A system description and, for a network from a file, the bytes of that file."""
+
+    spec: SystemSpec
+    network_file: bytes | None = None
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @cached_property
+    def canonical_json(self) -> str:
+        """Physics only; a network file is named by its content."""
+        if self.network_file is None:
+            return canonical_json(self.spec)
+        return canonical_json(self.spec, network=f"sha256:{sha256(self.network_file)}{self.network_suffix}")
+
+    @cached_property
+    def sha256(self) -> str:
+        return sha256(self.canonical_json)
+
+    @property
+    def network_suffix(self) -> str:
+        """`.json`, `.m` or `.mat` for a network from a file, else empty."""
+        network = self.spec.network
+        return Path(network.file).suffix.lower() if isinstance(network, NetworkFile) else ""
+
+    def to_json(self) -> str:
+        """The whole description, prose included; `System.from_json` reads it back."""
+        return self.spec.model_dump_json()
+
+    @staticmethod
+    def from_json(text: str, network_file: bytes | None = None) -> "System":
+        """A system from `to_json` and the bytes of its network file, if it has one."""
+        return System(SystemSpec.model_validate_json(text), network_file)
+
+
+@dataclass(frozen=True)
+class Contingency:
+    """A contingency description together with its system."""
+
+    spec: ContingencySpec
+    system: System
+
+    @property
+    def name(self) -> str:
+        return self.spec.name
+
+    @cached_property
+    def canonical_json(self) -> str:
+        """Physics only; the system is named by its SHA-256, so other machine data is another contingency."""
+        return canonical_json(self.spec, system=f"sha256:{self.system.sha256}")
+
+    @cached_property
+    def sha256(self) -> str:
+        return sha256(self.canonical_json)
+
+    def to_json(self) -> str:
+        """The whole description, prose included; `Contingency.from_json` reads it back."""
+        return self.spec.model_dump_json()
+
+    @staticmethod
+    def from_json(text: str, system: System) -> "Contingency":
+        """A contingency from `to_json` and its system."""
+        return Contingency(ContingencySpec.model_validate_json(text), system)
+
+
+def json_schema(record: type[Record]) -> str:
+    """JSON Schema of a system or contingency file, for editors."""
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **record.model_json_schema()}
+    return json.dumps(schema, indent=2, sort_keys=False)
+
+
+# --- shipped ----------------------------------------------------------------------------------
+
+
+def _shipped(folder: str) -> dict[str, Path]:
+    root = Path(str(files("contingencies"))) / folder
+    return {path.stem: path for path in sorted(root.glob("*.yaml"))}
+
+
+def shipped_systems() -> list[str]:
+    """Names of the shipped systems."""
+    return list(_shipped("systems"))
+
+
+def shipped_contingencies() -> list[str]:
+    """Names of the shipped contingencies."""
+    return list(_shipped("catalogue"))
+
+
+# --- loading ----------------------------------------------------------------------------------
+
+
+def load_system(reference: str, relative_to: Path | None = None) -> System:
+    """A shipped system by name, or a system file by path (relative to `relative_to`)."""
+    shipped = _shipped("systems")
+    if reference in shipped:
+        return _system_file(shipped[reference])
+    if not reference.endswith(SPEC_SUFFIXES):
+        raise NotFoundError(
+            f"system {reference[:100]!r} is not shipped; use one of {', '.join(shipped)}, or the path of a system file (.yaml)."
+        )
+    return _system_file((relative_to or Path()) / reference)
+
+
+def _system_file(path: Path) -> System:
+    documents = read_documents(path)
+    if len(documents) != 1:
+        raise SpecError(f"{path}: holds {len(documents)} documents; a system file describes one system.")
+    spec = validate(SystemSpec, documents[0])
+    if not isinstance(spec.network, NetworkFile):
+        return System(spec)
+    line = documents[0].line_of(("network", "file"))
+    network = path.parent / spec.network.file
+    if network.suffix.lower() not in NETWORK_SUFFIXES:
+        raise SpecError(
+            f"{path}:{line}: network.file: {spec.network.file!r} is no known network format; "
+            "use pandapower JSON (.json) or MATPOWER (.m, .mat)."
+        )
+    try:
+        return System(spec, network.read_bytes())
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise SpecError(
+            f"{path}:{line}: network.file: {spec.network.file!r} cannot be read ({reason}); "
+            "give a path relative to the system file."
+        ) from None
+
+
+def load_contingencies(path: Path) -> list[Contingency]:
+    """All contingencies of a YAML file; every document must be valid, or none is accepted."""
+    documents = read_documents(path)
+    if not documents:
+        raise SpecError(f"{path}: holds no contingency; write at least one document.")
+    contingencies = [_contingency(document, path) for document in documents]
+    first_line: dict[str, int] = {}
+    for contingency, document in zip(contingencies, documents, strict=True):
+        if contingency.name in first_line:
+            raise SpecError(
+                f"{path}:{document.line_of(('name',))}: name: {contingency.name!r} stands already in line "
+                f"{first_line[contingency.name]}; give each contingency its own name."
+            )
+        first_line[contingency.name] = document.line_of(("name",))
+    return contingencies
+
+
+def _contingency(document: Document, path: Path) -> Contingency:
+    spec = validate(ContingencySpec, document)
+    try:
+        return Contingency(spec, load_system(spec.system, path.parent))
+    except NotFoundError as error:
+        raise SpecError(f"{document.source}:{document.line_of(('system',))}: system: {error}") from None
+
+
+def load_contingency(reference: str) -> Contingency:
+    """A shipped contingency by name, or the only one of a YAML file."""
+    shipped = _shipped("catalogue")
+    if reference in shipped:
+        return load_contingencies(shipped[reference])[0]
+    if not reference.endswith(SPEC_SUFFIXES):
+        raise NotFoundError(
+            f"contingency {reference[:100]!r} is not known; 'cct-zoo contingencies' lists those there are, "
+            "or give the path of a YAML file."
+        )
+    found = load_contingencies(Path(reference))
+    if len(found) != 1:
+        names = ", ".join(contingency.name for contingency in found[:5])
+        raise SpecError(f"{reference}: holds {len(found)} contingencies ({names}, ...); name one of them after registering the file.")
+    return found[0]
