@@ -1,0 +1,90 @@
+"""The swing equation and the electrical power that drives it.
+
+Classical machines behind a Kron-reduced network, theory.md eqs. (1)-(4). Nothing here knows about
+events: a phase enters only through its reduced admittance Y_red = G + jB and its P_m. The functions
+take NumPy arrays or torch tensors with any batch shape in front; the compiled integrator compiles
+`angle_rate`, `acceleration` and `air_gap_power` from this very source.
+"""
+
+from typing import Any
+
+import numpy as np
+
+Array = Any  # numpy.ndarray or torch.Tensor; both sides of a call use the same one
+
+
+def angle_rate(omega: Array, omega_b: float) -> Array:
+    """d delta / dt, rad/s, theory.md eq. (1)."""
+    return omega_b * (omega - 1.0)
+
+
+def acceleration(P_m: Array, P_e: Array, omega: Array, H: Array, D: Array) -> Array:
+    """d omega / dt, pu/s, theory.md eq. (1)."""
+    return (P_m - P_e - D * (omega - 1.0)) / (2.0 * H)
+
+
+def air_gap_power(c: Array, s: Array, I_re: Array, I_im: Array) -> Array:
+    """Re(V conj(I)) of V = c + js, theory.md eq. (2)."""
+    return c * I_re + s * I_im
+
+
+def electrical_power(delta: Array, E: Array, G: Array, B: Array) -> Array:
+    """Active power each machine sends into the reduced network, theory.md eq. (2).
+
+    Parameters
+    ----------
+    delta : array (..., n)
+        Rotor angles, rad.
+    E : array (n,)
+        Internal voltage magnitudes, pu.
+    G, B : array (n, n) or (..., n, n)
+        Real and imaginary part of the reduced admittance of the current phase, pu.
+
+    Returns
+    -------
+    array (..., n)
+        Electrical power P_e, pu on the system base.
+    """
+    cos, sin = _cos_sin(delta)
+    c, s = E * cos, E * sin
+    return air_gap_power(c, s, _times(G, c) - _times(B, s), _times(B, c) + _times(G, s))
+
+
+def electrical_power_rate(delta: Array, rate: Array, E: Array, G: Array, B: Array) -> Array:
+    """d P_e / dt along angle velocities `rate` (..., n) in rad/s, theory.md eq. (3)."""
+    cos, sin = _cos_sin(delta)
+    c, s = E * cos, E * sin
+    c_dot, s_dot = -s * rate, c * rate
+    I_re, I_im = _times(G, c) - _times(B, s), _times(B, c) + _times(G, s)
+    I_re_dot, I_im_dot = _times(G, c_dot) - _times(B, s_dot), _times(B, c_dot) + _times(G, s_dot)
+    return air_gap_power(c_dot, s_dot, I_re, I_im) + air_gap_power(c, s, I_re_dot, I_im_dot)
+
+
+def swing_field(
+    delta: Array, omega: Array, P_m: Array, E: Array, G: Array, B: Array, H: Array, D: Array, omega_b: float
+) -> tuple[Array, Array]:
+    """Right-hand side of the swing equation: (d delta/dt, d omega/dt), each (..., n), theory.md eq. (1)."""
+    P_e = electrical_power(delta, E, G, B)
+    return angle_rate(omega, omega_b), acceleration(P_m, P_e, omega, H, D)
+
+
+def taylor_coefficients(
+    delta: Array, omega: Array, P_m: Array, E: Array, G: Array, B: Array, H: Array, D: Array, omega_b: float
+) -> tuple[Array, Array, Array]:
+    """Local expansion at a state: v = d delta/dt, a = d omega/dt, b = d2 omega/dt2, theory.md eq. (4)."""
+    v, a = swing_field(delta, omega, P_m, E, G, B, H, D, omega_b)
+    b = -(electrical_power_rate(delta, v, E, G, B) + D * a) / (2.0 * H)
+    return v, a, b
+
+
+def _cos_sin(delta: Array) -> tuple[Array, Array]:
+    if isinstance(delta, np.ndarray):
+        return np.cos(delta), np.sin(delta)
+    return delta.cos(), delta.sin()
+
+
+def _times(matrix: Array, vector: Array) -> Array:
+    """Matrix times (..., n) vectors; a matrix per vector is allowed."""
+    if matrix.ndim == 2:
+        return vector @ matrix.T
+    return (matrix @ vector[..., None])[..., 0]
