@@ -1,0 +1,1 @@
+"""The event-structured surrogate, and what is read off it."""
