@@ -1,0 +1,198 @@
+"""Trajectories of the reduced swing equation: strict (SciPy) and fast (compiled).
+
+Strict is the paper's protocol: DOP853 at tight tolerances, restarted at every event, sampled each
+millisecond, every clearing instant simulated on its own. Fast integrates the fault-on leg once per
+severity, starts every clearing instant from it, and runs eight post-clearing legs at a time in
+compiled RK4 (`contingencies.kernels`). Both drive the swing field of `contingencies.swing`.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from contingencies.errors import SolverError
+from contingencies.network import Complex, Float
+from contingencies.operators import PhaseOperators
+from contingencies.stability import Crossing, check_scenario, first_crossing
+from contingencies.swing import swing_field
+
+RTOL, ATOL = 1e-9, 1e-11  # the paper's tolerances
+SAMPLE_S = 1e-3  # h_t, the paper's trajectory sampling
+OUTPUT_S = 1e-2  # grid on which trajectories are shown and learned
+MAX_STEP_S = 1e-2  # RK4 step; moves no benchmark CCT by more than 1.4e-7 s against 1 ms steps
+SECTION_POINTS = 16  # that many margins cost little more than one in the compiled integrator
+STEP_ANGLE_RAD = 0.2  # largest phase advance per step of the fastest conceivable swing mode
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """States over time; delta (k, n) in rad, omega (k, n) in pu."""
+
+    t: Float
+    delta: Float
+    omega: Float
+
+    @property
+    def separation(self) -> Float:
+        """Largest pairwise angle separation d(t), rad (k,)."""
+        return np.ptp(self.delta, axis=1)
+
+
+def output_times(operators: PhaseOperators, spacing: float = OUTPUT_S) -> Float:
+    """The output grid 0, spacing, ..., T."""
+    return np.linspace(0.0, operators.window.T, int(round(operators.window.T / spacing)) + 1)
+
+
+# --- strict -----------------------------------------------------------------------------------
+
+
+def strict_trajectory(operators: PhaseOperators, alpha: float, t_c: float, t: Float | None = None) -> Trajectory:
+    """One scenario by DOP853 at the times t (default: each millisecond)."""
+    check_scenario(operators, alpha, t_c)
+    t = output_times(operators, SAMPLE_S) if t is None else np.asarray(t, dtype=float)
+    window, n = operators.window, operators.n_machines
+    states = np.empty((len(t), 2 * n))
+    x = np.concatenate([operators.delta_0, np.ones(n)])
+    states[t < window.t_f] = x
+    phases = (
+        (window.t_f, t_c, operators.Y_fault(alpha), operators.P_m_fault(alpha)),
+        (t_c, window.T, operators.Y_post, operators.P_m_post),
+    )
+    for start, end, Y, P_m in phases:
+        inside = (t >= start) & (t < end) if end < window.T else (t >= start)
+        samples, x = _leg(operators, Y, P_m, x, start, end, t[inside])
+        states[inside] = samples
+    return Trajectory(t, states[:, :n], states[:, n:])
+
+
+def _leg(
+    operators: PhaseOperators, Y: Complex, P_m: Float, x: Float, start: float, end: float, t: Float
+) -> tuple[Float, Float]:
+    """Samples at t (k,) within one phase, and the state at its end."""
+    n = operators.n_machines
+    G, B = np.ascontiguousarray(Y.real), np.ascontiguousarray(Y.imag)
+    E, H, D, omega_b = operators.E, operators.H, operators.D, operators.omega_b
+
+    def field(_: float, state: Float) -> Float:
+        return np.concatenate(swing_field(state[:n], state[n:], P_m, E, G, B, H, D, omega_b))
+
+    ends_on_sample = len(t) > 0 and t[-1] >= end
+    times = t if ends_on_sample else np.append(t, end)
+    solution = solve_ivp(field, (start, end), x, method="DOP853", rtol=RTOL, atol=ATOL, t_eval=times)
+    if not solution.success or not np.isfinite(solution.y).all():
+        raise SolverError(
+            f"{operators.name}: the strict integrator failed between {start} and {end} s ({solution.message}); "
+            "the stability of this scenario is unknown."
+        )
+    return solution.y.T[: len(t)], solution.y[:, -1]
+
+
+def strict_margins(operators: PhaseOperators, alpha: float, t_c: Float) -> Float:
+    """Hard margins (m,) of clearing instants (m,), each simulated on its own, rad."""
+    return np.array(
+        [strict_trajectory(operators, alpha, float(t)).separation.max() - operators.max_separation for t in t_c]
+    )
+
+
+# --- fast -------------------------------------------------------------------------------------
+
+
+class FastODE:
+    """One severity of one contingency, ready to answer for many clearing instants.
+
+    Parameters
+    ----------
+    operators : PhaseOperators
+    alpha : float
+        Severity.
+    step : float, optional
+        Largest RK4 step, s; default short enough for the system's fastest swing mode.
+    """
+
+    def __init__(self, operators: PhaseOperators, alpha: float, step: float | None = None) -> None:
+        self.operators, self.alpha = operators, alpha
+        self.step = rk4_step(operators) if step is None else step
+        self._leg: tuple[Float, Float, Float] | None = None
+        self._leg_end = 0.0
+
+    @cached_property
+    def _phases(self) -> tuple[Any, ...]:
+        ops = self.operators
+        scale = np.outer(ops.E, ops.E)
+        fault, post = ops.Y_fault(self.alpha) * scale, ops.Y_post * scale
+        parts = (fault.real, fault.imag, ops.P_m_fault(self.alpha), post.real, post.imag, ops.P_m_post)
+        return tuple(np.ascontiguousarray(part) for part in parts)
+
+    def _leg_until(self, t_end: float) -> tuple[Float, Float, Float]:
+        """The fault-on leg, integrated once as far as it is needed (at least through the clearing window)."""
+        from contingencies.kernels import fault_leg
+
+        ops, (G, B, P_m, *_) = self.operators, self._phases
+        if self._leg is None or t_end > self._leg_end:
+            self._leg_end = max(t_end, ops.window.t_c[1])
+            t_f = ops.window.t_f
+            self._leg = fault_leg(ops.delta_0, t_f, self._leg_end, self.step, G, B, P_m, ops.H, ops.D, ops.omega_b)
+        return self._leg
+
+    def margins(self, t_c: Float, stop_at_crossing: bool = False) -> Float:
+        """Hard margins (m,) of ordered clearing instants (m,), rad.
+
+        With `stop_at_crossing` unstable trajectories are left as soon as they are known to be
+        unstable: the sign is right, the value of a positive margin is not.
+        """
+        from contingencies.kernels import peak_separations
+
+        ops, t_c = self.operators, np.ascontiguousarray(t_c, dtype=float)
+        leg = self._leg_until(float(t_c[-1]))
+        peaks = peak_separations(
+            t_c, ops.window.t_f, ops.window.T, self.step, ops.max_separation,
+            stop_at_crossing, *leg, *self._phases, ops.H, ops.D, ops.omega_b,
+        )  # fmt: skip
+        return peaks - ops.max_separation
+
+    def first_crossing(self, t_c: Float) -> Crossing:
+        """First crossing over a scan of clearing instants."""
+        return first_crossing(lambda t: self.margins(t, stop_at_crossing=True), t_c, points_per_call=SECTION_POINTS)
+
+    def states(self, t_c: Float, t: Float) -> Float:
+        """States (m, k, 2 n) at times t (k,) for ordered clearing instants (m,): angles, then speeds."""
+        from contingencies.kernels import sample_trajectories
+
+        ops = self.operators
+        t_c, t = np.ascontiguousarray(t_c, dtype=float), np.ascontiguousarray(t, dtype=float)
+        out = np.empty((len(t_c), len(t), 2 * ops.n_machines))
+        leg = self._leg_until(float(t_c[-1]))
+        sample_trajectories(
+            t_c, t, ops.window.t_f, self.step, *leg[:2], ops.delta_0, *self._phases, ops.H, ops.D, ops.omega_b, out
+        )
+        return out
+
+
+def rk4_step(operators: PhaseOperators) -> float:
+    """RK4 step for the fastest swing mode the network could have (Gershgorin), s."""
+    fastest = 0.0
+    for Y in (operators.Y_pre, operators.Y_post):
+        stiffness = np.abs(Y) * np.outer(operators.E, operators.E)
+        np.fill_diagonal(stiffness, 0.0)
+        fastest = max(fastest, float(np.sqrt((operators.omega_b / operators.H * stiffness.sum(axis=1)).max())))
+    return min(MAX_STEP_S, STEP_ANGLE_RAD / fastest)
+
+
+def fast_trajectory(operators: PhaseOperators, alpha: float, t_c: float, t: Float | None = None) -> Trajectory:
+    """One scenario by the compiled integrator at the times t (default: each millisecond)."""
+    check_scenario(operators, alpha, t_c)
+    t = output_times(operators, SAMPLE_S) if t is None else np.asarray(t, dtype=float)
+    states = FastODE(operators, alpha).states(np.array([t_c]), t)[0]
+    if not np.isfinite(states).all():
+        raise SolverError(f"{operators.name}: the fast integrator failed at alpha = {alpha}; use the strict reference.")
+    n = operators.n_machines
+    return Trajectory(t, states[:, :n], states[:, n:])
+
+
+def trajectory_grid(operators: PhaseOperators, alpha: Float, t_c: Float, t: Float | None = None) -> Float:
+    """States (len(alpha), len(t_c), len(t), 2 n) of a whole grid of scenarios; t_c in order."""
+    t = output_times(operators) if t is None else np.asarray(t, dtype=float)
+    return np.stack([FastODE(operators, float(a)).states(t_c, t) for a in alpha])

@@ -1,0 +1,208 @@
+"""Hard margin, first crossing, hard CCT and its censoring (theory.md eqs. (12)-(14)).
+
+One search serves every source of margins: strict ODE, fast ODE, DAE, and surrogates. It scans
+the clearing window, takes the first stable-to-unstable cell, looks into that cell again more
+finely (the stable set is not always an interval), and refines the crossing.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import brentq
+
+from contingencies.errors import SolverError, UsageError
+from contingencies.network import Float
+from contingencies.operators import PhaseOperators
+
+Status = Literal["finite", "right-censored", "left-censored"]
+Reference = Literal["strict", "fast", "dae"]
+REFERENCES: tuple[Reference, ...] = ("strict", "fast", "dae")
+
+CANDIDATE_SPACING_S = 1e-2  # h_c, the paper's clearing grid: 101 candidates in a window of 1 s
+RESOLUTION_S = 2e-4  # an unstable sliver narrower than this may be overlooked
+TAU_ROOT_S = 1e-6  # below the paper's 1e-5 s, so that two references can be compared to 1e-5 s
+
+Margins = Callable[[Float], Float]  # clearing instants (m,) -> margins (m,), rad
+
+
+@dataclass(frozen=True)
+class CCT:
+    """The answer for one severity: an instant on the simulation clock, or why there is none."""
+
+    alpha: float
+    status: Status
+    cct: float | None  # s; None unless finite
+    restabilises: bool  # whether some later clearing instant is stable again
+    t_f: float
+    reference: str
+
+    @property
+    def duration(self) -> float | None:
+        """Seconds from fault to critical clearing."""
+        return None if self.cct is None else self.cct - self.t_f
+
+
+@dataclass(frozen=True, eq=False)
+class Boundary:
+    """CCT over severities."""
+
+    alpha: Float  # (m,)
+    cct: Float  # (m,) s, NaN where not finite
+    status: tuple[Status, ...]
+    restabilises: np.ndarray  # (m,) bool
+    reference: str
+
+    @property
+    def finite(self) -> np.ndarray:
+        """(m,) bool"""
+        return np.isfinite(self.cct)
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Where margins first become non-negative."""
+
+    status: Status
+    t_c: float | None
+    restabilises: bool
+
+
+def candidates(operators: PhaseOperators) -> Float:
+    """The clearing instants that are scanned, s."""
+    first, last = operators.window.t_c
+    return np.linspace(first, last, int(np.ceil((last - first) / CANDIDATE_SPACING_S - 1e-9)) + 1)
+
+
+def first_crossing(
+    scan: Margins, t_c: Float, refine: Margins | None = None, points_per_call: int = 1, resolution: float = RESOLUTION_S
+) -> Crossing:
+    """First stable-to-unstable transition of a margin over ordered clearing instants.
+
+    Parameters
+    ----------
+    scan : callable
+        Margins whose sign is right; used on the grid.
+    t_c : array (m,)
+        Ordered clearing instants, s.
+    refine : callable, optional
+        Margins whose value is right too, for the root; default `scan`.
+    points_per_call : int
+        Where many margins cost as much as one, refine by section with this many at a time;
+        1 refines by Brent's method.
+    resolution : float
+        Spacing of the second look into the crossing cell, s.
+    """
+    refine = refine or scan
+    margins = _checked(scan(t_c))
+    unstable = margins >= 0
+    if not unstable.any():
+        return Crossing("right-censored", None, False)
+    first = int(unstable.argmax())
+    restabilises = bool((~unstable[first:]).any())
+    if first == 0:
+        return Crossing("left-censored", None, restabilises)
+
+    inner = np.linspace(
+        t_c[first - 1], t_c[first], max(2, int(np.ceil((t_c[first] - t_c[first - 1]) / resolution)) + 1)
+    )
+    unstable = np.concatenate([[False], _checked(scan(inner[1:-1])) >= 0, [True]])
+    first = int(unstable.argmax())
+    restabilises |= bool((~unstable[first:]).any())
+    lower, upper = float(inner[first - 1]), float(inner[first])
+    if points_per_call > 1:
+        root = _section(refine, lower, upper, points_per_call)
+    else:
+        root = _brent(refine, lower, upper)
+    return Crossing("finite", root, restabilises)
+
+
+def _section(margins: Margins, lower: float, upper: float, points: int) -> float:
+    """The first crossing in [lower, upper], by cutting the interval into points + 1 parts at a time."""
+    while upper - lower > TAU_ROOT_S:
+        cuts = np.linspace(lower, upper, points + 2)
+        unstable = np.append(_checked(margins(cuts[1:-1])) >= 0, True)
+        first = int(unstable.argmax())
+        lower, upper = float(cuts[first]), float(cuts[first + 1])
+    return upper
+
+
+def _brent(margins: Margins, lower: float, upper: float) -> float:
+    def margin(t_c: float) -> float:
+        return float(_checked(margins(np.array([t_c])))[0])
+
+    if margin(lower) >= 0:  # scan and refine may disagree within round-off at the cell's ends
+        return lower
+    if margin(upper) < 0:
+        return upper
+    return float(brentq(margin, lower, upper, xtol=TAU_ROOT_S, rtol=1e-12))
+
+
+def _checked(margins: Float) -> Float:
+    """A margin that is not a number is a failed simulation, never an unstable one."""
+    if not np.isfinite(margins).all():
+        raise SolverError(
+            "a simulation did not yield finite rotor angles; its stability is unknown, try another reference."
+        )
+    return margins
+
+
+def check_scenario(operators: PhaseOperators, alpha: float, t_c: float | None = None) -> None:
+    """Refuse a severity or clearing instant that no simulator can take."""
+    if not (np.isfinite(alpha) and alpha >= 0):
+        raise UsageError(
+            f"severity alpha = {alpha} is not a finite number of at least 0; give one such as {operators.severity[1]}."
+        )
+    window = operators.window
+    if t_c is not None and not (np.isfinite(t_c) and window.t_f < t_c < window.T):
+        raise UsageError(
+            f"clearing instant t_c = {t_c} s is not between the fault (t_f = {window.t_f} s) and the end of the study "
+            f"(T = {window.T} s); t_c is an instant, not a duration."
+        )
+
+
+def reference_cct(operators: PhaseOperators, alpha: float, reference: Reference = "fast") -> CCT:
+    """Hard CCT of one severity by a reference simulator."""
+    check_scenario(operators, alpha)
+    if reference == "fast":
+        from contingencies.ode import FastODE
+
+        crossing = FastODE(operators, alpha).first_crossing(candidates(operators))
+    elif reference == "strict":
+        from contingencies.ode import strict_margins
+
+        crossing = first_crossing(lambda t_c: strict_margins(operators, alpha, t_c), candidates(operators))
+    elif reference == "dae":
+        from contingencies.dae import dae_cct
+
+        return dae_cct(operators, alpha)
+    else:
+        raise UsageError(f"reference {reference!r} is not known; use one of {', '.join(REFERENCES)}.")
+    return CCT(alpha, crossing.status, crossing.t_c, crossing.restabilises, operators.window.t_f, reference)
+
+
+def reference_boundary(
+    operators: PhaseOperators,
+    alpha: Float,
+    reference: Reference = "fast",
+    report: Callable[[int], None] | None = None,
+) -> Boundary:
+    """Hard CCT over severities (m,); `report` is told how many are done."""
+    answers = []
+    for value in np.asarray(alpha, dtype=float).ravel():
+        answers.append(reference_cct(operators, float(value), reference))
+        if report:
+            report(len(answers))
+    return boundary_of(answers, reference)
+
+
+def boundary_of(answers: list[CCT], reference: str) -> Boundary:
+    """Single answers as one boundary."""
+    return Boundary(
+        alpha=np.array([a.alpha for a in answers]),
+        cct=np.array([np.nan if a.cct is None else a.cct for a in answers]),
+        status=tuple(a.status for a in answers),
+        restabilises=np.array([a.restabilises for a in answers], dtype=bool),
+        reference=reference,
+    )
