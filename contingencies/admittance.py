@@ -43,7 +43,9 @@ def with_machine_reactances(Y_bus: sp.spmatrix, network: Network) -> sp.csc_matr
     return sp.csc_matrix(Y_bus + sp.diags(shunt))
 
 
-def faulted_bus_admittance(network: Network, nodes: Int, weights: Complex, y: complex, z_series: complex) -> sp.csc_matrix:
+def faulted_bus_admittance(
+    network: Network, nodes: Int, weights: Complex, y: complex, z_series: complex
+) -> sp.csc_matrix:
     """Y_bus with an explicit fault node that carries the shunt y; the node comes last.
 
     The node hangs on the buses `nodes` as an ideal point of the line between them: its open-circuit

@@ -51,7 +51,8 @@ def _load(system: System) -> Any:
             ) from None
         if not hasattr(net, "bus") or not hasattr(net, "line"):
             raise SpecError(
-                f"system {system.name}: network.pandapower: {network.pandapower!r} is not a network; use a name such as case39."
+                f"system {system.name}: network.pandapower: {network.pandapower!r} is not a network; "
+                "use a name such as case39."
             )
         return net
     assert system.network_file is not None, "a system with a network file carries its bytes"
@@ -74,7 +75,10 @@ def _pandapower_json(content: bytes) -> Any:
     text = content.decode("utf-8")
     for module in re.findall(r'_module\\*"\s*:\s*\\*"([^"\\]*)', text):
         if module.split(".")[0] not in TRUSTED_MODULES:
-            raise SpecError(f"the network file wants to load {module[:60]!r}, which no network needs; export it again with pandapower.")
+            raise SpecError(
+                f"the network file wants to load {module[:60]!r}, which no network needs; "
+                "export it again with pandapower."
+            )
     net = pandapower.from_json_string(text, convert=True)
     if not hasattr(net, "bus"):
         raise SpecError("the network file is JSON but not a pandapower network; export it with pandapower.to_json.")
@@ -124,11 +128,13 @@ def _run_power_flow(system: System, net: Any) -> None:
         pandapower.runpp(net, numba=False, trafo_model="pi", init="auto", tolerance_mva=FLAT_START_TOLERANCE_MVA)
     except LoadflowNotConverged:
         raise SpecError(
-            f"system {system.name}: the power flow does not converge; check loads, generation and branch data of the network."
+            f"system {system.name}: the power flow does not converge; "
+            "check loads, generation and branch data of the network."
         ) from None
     except Exception as error:
         raise SpecError(
-            f"system {system.name}: the power flow cannot be run ({type(error).__name__}: {str(error)[:100]}); check the network."
+            f"system {system.name}: the power flow cannot be run ({type(error).__name__}: {str(error)[:100]}); "
+            "check the network."
         ) from None
 
 

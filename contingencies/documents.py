@@ -116,7 +116,7 @@ class _Plain:
         if isinstance(node, CommentedMap):
             return self._mapping(node, path)
         if isinstance(node, CommentedSeq):
-            for i, item in enumerate(node):
+            for i in range(len(node)):
                 self.lines[(*path, i)] = node.lc.item(i)[0] + 1
             return tuple(self.convert(item, (*path, i)) for i, item in enumerate(node))
         for kind, plain in ((ScalarBoolean, bool), (ScalarInt, int), (ScalarFloat, float), (ScalarString, str)):
@@ -206,7 +206,8 @@ def _fault(model: type[BaseModel], problem: Any, path: FieldPath) -> str:
         return f"does not say its {tag}; add {tag}: and one of the kinds in the schema"
     if kind == "union_tag_invalid":
         context = problem["ctx"]
-        return f"{context['tag']!r} is not a known {str(context['discriminator']).strip(chr(39))}; use one of {context['expected_tags']}"
+        tag = str(context["discriminator"]).strip("'")
+        return f"{context['tag']!r} is not a known {tag}; use one of {context['expected_tags']}"
     shown = repr(given)
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
     return f"{message[0].lower()}{message[1:]}, not {shown}"

@@ -120,7 +120,8 @@ def load_system(reference: str, relative_to: Path | None = None) -> System:
         return _system_file(shipped[reference])
     if not reference.endswith(SPEC_SUFFIXES):
         raise NotFoundError(
-            f"system {reference[:100]!r} is not shipped; use one of {', '.join(shipped)}, or the path of a system file (.yaml)."
+            f"system {reference[:100]!r} is not shipped; use one of {', '.join(shipped)}, "
+            "or the path of a system file (.yaml)."
         )
     return _system_file((relative_to or Path()) / reference)
 
@@ -187,5 +188,7 @@ def load_contingency(reference: str) -> Contingency:
     found = load_contingencies(Path(reference))
     if len(found) != 1:
         names = ", ".join(contingency.name for contingency in found[:5])
-        raise SpecError(f"{reference}: holds {len(found)} contingencies ({names}, ...); name one of them after registering the file.")
+        raise SpecError(
+            f"{reference}: holds {len(found)} contingencies ({names}, ...); register the file, then name one of them."
+        )
     return found[0]

@@ -97,7 +97,9 @@ class Network:
             raise SpecError(f"{field}: {self.name} has no line {name}; name two buses that a line connects.")
         if circuit is None:
             if len(found) > 1:
-                raise SpecError(f"{field}: {self.name} has {len(found)} circuits {name}; add circuit: 1 to {len(found)}.")
+                raise SpecError(
+                    f"{field}: {self.name} has {len(found)} circuits {name}; add circuit: 1 to {len(found)}."
+                )
             chosen = found[0]
         elif circuit > len(found):
             raise SpecError(f"{field}: {self.name} has no circuit {circuit} of {name}; it has {len(found)}.")
@@ -177,7 +179,9 @@ def _branches(net: Any, buses: _Buses, scale: float) -> Branches:
         pair = (min(i, j), max(i, j))
         circuit[k] = seen[pair] = seen.get(pair, 0) + 1
     y_series = 1.0 / (table[:, BR_R].real + 1j * table[:, BR_X].real)
-    return Branches(start, end, y_ff * scale, y_ft * scale, y_tf * scale, y_tt * scale, y_series * scale, is_line, circuit)
+    return Branches(
+        start, end, y_ff * scale, y_ft * scale, y_tf * scale, y_tt * scale, y_series * scale, is_line, circuit
+    )
 
 
 def _assemble(system: System, net: Any, buses: _Buses, branches: Branches, scale: float) -> Network:
@@ -217,7 +221,9 @@ def _machines(system: System, net: Any, buses: _Buses) -> tuple[Int, Float, Floa
     """Machine positions in the order of the system file, and H, x'd, D on the system base."""
     lookup = net._pd2ppc_lookups["bus"]
     running = [*net.gen.bus[net.gen.in_service], *net.ext_grid.bus[net.ext_grid.in_service]]
-    generator_positions = {buses.row_position[int(lookup[index])] for index in running if int(lookup[index]) in buses.row_position}
+    generator_positions = {
+        buses.row_position[int(lookup[index])] for index in running if int(lookup[index]) in buses.row_position
+    }
     units = system.spec.machines.units
     positions = []
     for unit in units:

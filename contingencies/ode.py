@@ -43,7 +43,7 @@ class Trajectory:
 
 def output_times(operators: PhaseOperators, spacing: float = OUTPUT_S) -> Float:
     """The output grid 0, spacing, ..., T."""
-    return np.linspace(0.0, operators.window.T, int(round(operators.window.T / spacing)) + 1)
+    return np.linspace(0.0, operators.window.T, round(operators.window.T / spacing) + 1)
 
 
 # --- strict -----------------------------------------------------------------------------------

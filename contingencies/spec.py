@@ -173,11 +173,18 @@ class Window(Record):
     def _in_order(self) -> "Window":
         first, last = self.t_c
         if not self.t_f < first:
-            raise FieldError("t_c", f"t_c starts at {first} s, which is not after the fault (t_f = {self.t_f} s); set t_c[0] > t_f")
+            raise FieldError(
+                "t_c", f"t_c starts at {first} s, which is not after the fault (t_f = {self.t_f} s); set t_c[0] > t_f"
+            )
         if not first < last:
-            raise FieldError("t_c", f"t_c ends at {last} s, which is not after its start {first} s; set t_c[1] > t_c[0]")
+            raise FieldError(
+                "t_c", f"t_c ends at {last} s, which is not after its start {first} s; set t_c[1] > t_c[0]"
+            )
         if not last < self.T:
-            raise FieldError("t_c", f"t_c ends at {last} s, which is not before the end of the study (T = {self.T} s); set T > t_c[1]")
+            raise FieldError(
+                "t_c",
+                f"t_c ends at {last} s, which is not before the end of the study (T = {self.T} s); set T > t_c[1]",
+            )
         return self
 
 
@@ -205,9 +212,14 @@ class ContingencySpec(Record):
     @classmethod
     def _admissible(cls, severity: tuple[float, float]) -> tuple[float, float]:
         if severity[0] < 0:
-            raise ValueError(f"severity starts at {severity[0]}, which is negative; severities start at 0 (no fault) or above")
+            raise ValueError(
+                f"severity starts at {severity[0]}, which is negative; severities start at 0 (no fault) or above"
+            )
         if not severity[0] < severity[1]:
-            raise ValueError(f"severity ends at {severity[1]}, which is not above its start {severity[0]}; set severity[1] > severity[0]")
+            raise ValueError(
+                f"severity ends at {severity[1]}, which is not above its start {severity[0]}; "
+                "set severity[1] > severity[0]"
+            )
         return severity
 
     @model_validator(mode="after")
@@ -217,16 +229,24 @@ class ContingencySpec(Record):
         if mechanical and not isinstance(clearing, RestoreMechanical | SetMechanical):
             raise FieldError(
                 "clearing",
-                f"clearing action {clearing.action!r} cannot clear a mechanical fault; use restore-mechanical or set-mechanical"
+                f"clearing action {clearing.action!r} cannot clear a mechanical fault; "
+                "use restore-mechanical or set-mechanical",
             )
         if not mechanical and isinstance(clearing, RestoreMechanical):
             raise FieldError("clearing", "clearing action 'restore-mechanical' needs a mechanical fault; use restore")
         if isinstance(clearing, TripFeeders) and not isinstance(fault, BusFault):
             raise FieldError("clearing", "clearing action 'trip-feeders' needs a bus fault; use remove-line")
         if isinstance(clearing, RemoveLine) and clearing.line is None and not isinstance(fault, LineFault):
-            raise FieldError("clearing", "clearing action 'remove-line' must name the line when the fault is not on one; add line: [from, to]")
+            raise FieldError(
+                "clearing",
+                "clearing action 'remove-line' must name the line when the fault is not on one; add line: [from, to]",
+            )
         if isinstance(clearing, SetMechanical) and clearing.generator is None and not mechanical:
-            raise FieldError("clearing", "clearing action 'set-mechanical' must name the generator when the fault is not mechanical; add generator")
+            raise FieldError(
+                "clearing",
+                "clearing action 'set-mechanical' must name the generator when the fault is not mechanical; "
+                "add generator",
+            )
         return self
 
 
@@ -277,9 +297,13 @@ class Machines(Record):
                 raise ValueError(f"the machine at bus {unit.bus} is given twice; give one equivalent machine per bus")
             seen.add(unit.bus)
             if self.base == "machine" and unit.mva is None:
-                raise ValueError(f"the machine at bus {unit.bus} has no mva; base: machine needs the MVA of every machine")
+                raise ValueError(
+                    f"the machine at bus {unit.bus} has no mva; base: machine needs the MVA of every machine"
+                )
             if self.base == "system" and unit.mva is not None:
-                raise ValueError(f"the machine at bus {unit.bus} has mva, but base is system; remove mva or set base: machine")
+                raise ValueError(
+                    f"the machine at bus {unit.bus} has mva, but base is system; remove mva or set base: machine"
+                )
         return self
 
 

@@ -111,10 +111,7 @@ def first_crossing(
     first = int(unstable.argmax())
     restabilises |= bool((~unstable[first:]).any())
     lower, upper = float(inner[first - 1]), float(inner[first])
-    if points_per_call > 1:
-        root = _section(refine, lower, upper, points_per_call)
-    else:
-        root = _brent(refine, lower, upper)
+    root = _section(refine, lower, upper, points_per_call) if points_per_call > 1 else _brent(refine, lower, upper)
     return Crossing("finite", root, restabilises)
 
 
