@@ -1,7 +1,8 @@
 """The compiler: a contingency becomes the operators of its three phases, closed form in alpha.
 
 Faults and clearing actions change the network by a matrix of rank one or two, so by the Woodbury
-identity one sparse factorisation per network serves every contingency (theory.md eqs. (9)-(11)):
+identity one sparse factorisation per network serves every contingency, and one solve per bus serves
+every member of a family that touches the bus (theory.md eqs. (9)-(11)):
 
     Y_fault(alpha) = Y_pre + c(alpha) w u^T,   c(alpha) = alpha y / (1 + alpha y z_th)
     Y_post         = Y_pre + W M U^T
@@ -11,17 +12,18 @@ with z_th the Thevenin impedance at the fault point, u and w the transfer to and
 are formed on request, so that families on networks with thousands of buses stay small.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.sparse.linalg import splu
 
-from contingencies.admittance import bus_admittance, islands, machine_admittance, with_machine_reactances
+from contingencies.connectivity import removal_problem
 from contingencies.errors import SpecError
 from contingencies.library import Contingency
 from contingencies.network import Complex, Float, Int, Network, solve_network
+from contingencies.reduction import BusTransfers, Reduction, reduce_network
 from contingencies.spec import (
     BusFault,
     LineFault,
@@ -31,7 +33,6 @@ from contingencies.spec import (
     TripFeeders,
     Window,
 )
-from contingencies.swing import electrical_power
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,45 +107,6 @@ def fault_coefficient(alpha: Any, y: complex, z_th: complex) -> Any:
     return alpha * y / (1.0 + alpha * (y * z_th))
 
 
-@dataclass(frozen=True, eq=False)
-class Reduction:
-    """One network factorised once: everything that its contingencies share."""
-
-    network: Network
-    solver: Any  # sparse LU of Y_bb
-    y_g: Complex  # (n_g,)
-    T: Complex  # (n_b, n_g) bus voltages per internal voltage
-    Y_pre: Complex  # (n_g, n_g)
-    P_m: Float  # (n_g,) electrical power at the operating point
-
-    @staticmethod
-    def of(network: Network) -> "Reduction":
-        """Factorise Y_bb and reduce the pre-fault network."""
-        y_g = machine_admittance(network)
-        solver = splu(with_machine_reactances(bus_admittance(network), network))
-        sources = np.zeros((network.n_buses, network.n_machines), dtype=complex)
-        sources[network.machine_bus, np.arange(network.n_machines)] = y_g
-        T = solver.solve(sources)
-        Y_pre = np.diag(y_g) - y_g[:, None] * T[network.machine_bus]
-        P_m = electrical_power(network.delta_0, network.E, Y_pre.real, Y_pre.imag)
-        return Reduction(network, solver, y_g, T, Y_pre, P_m)
-
-    def transfer(self, columns: Complex) -> tuple[Complex, Complex]:
-        """Z @ columns (n_b, m) and its rows as seen by the machines, y_g Z[g] @ columns (n_g, m)."""
-        Z = self.solver.solve(np.ascontiguousarray(columns))
-        return Z, self.y_g[:, None] * Z[self.network.machine_bus]
-
-
-@lru_cache(maxsize=16)
-def _reduction(network: Network) -> Reduction:
-    return Reduction.of(network)
-
-
-def reduce_network(network: Network) -> Reduction:
-    """The factorisation of a network, made once per process."""
-    return _reduction(network)
-
-
 def compile_contingency(contingency: Contingency) -> PhaseOperators:
     """Operators of the three phases; raises SpecError when the contingency does not fit its network."""
     return compile_spec(contingency, reduce_network(solve_network(contingency.system)))
@@ -152,35 +114,74 @@ def compile_contingency(contingency: Contingency) -> PhaseOperators:
 
 def compile_spec(contingency: Contingency, reduction: Reduction) -> PhaseOperators:
     """Operators of a contingency on an already factorised network."""
+    return compile_family([contingency], reduction)[0]
+
+
+def compile_family(contingencies: Sequence[Contingency], reduction: Reduction) -> list[PhaseOperators]:
+    """Operators of contingencies of one system, sharing one solve per touched bus, in the given order."""
+    network = reduction.network
+    changes = [_Change.of(contingency, network) for contingency in contingencies]
+    transfers = reduction.transfers(nodes for change in changes for nodes in change.touched)
+    machine_buses = tuple(network.bus_numbers[network.machine_bus].tolist())
+    operators = []
+    for contingency, change in zip(contingencies, changes, strict=True):
+        spec = contingency.spec
+        P_m_slope, P_m_post = _mechanical_power(contingency, reduction)
+        w, u, y, z_th = _fault_factors(change.point, reduction, transfers)
+        W, M, U = _post_factors(change, reduction, transfers)
+        operators.append(
+            PhaseOperators(
+                name=spec.name, window=spec.window, severity=spec.severity,
+                max_separation=spec.stability.max_separation_rad, omega_b=network.omega_b,
+                E=network.E, H=network.H, D=network.D, delta_0=network.delta_0,
+                Y_pre=reduction.Y_pre, P_m_pre=reduction.P_m, P_m_slope=P_m_slope, P_m_post=P_m_post,
+                fault_from=w, fault_to=u, fault_y=y, fault_z_th=z_th,
+                post_from=W, post_core=M, post_to=U, fault_point=change.point, removed_branches=change.removed,
+                network=network, machine_buses=machine_buses,
+            )
+        )  # fmt: skip
+    return operators
+
+
+@dataclass(frozen=True, eq=False)
+class _Change:
+    """What a contingency does to the network: where its fault sits, which branches it opens."""
+
+    point: FaultPoint | None
+    removed: tuple[int, ...]
+    removal_nodes: Int  # (m,) ends of the removed branches, ascending
+
+    @staticmethod
+    def of(contingency: Contingency, network: Network) -> "_Change":
+        point = _fault_point(contingency, network)
+        removed = _removed_branches(contingency, network)
+        rows = np.array(removed, dtype=np.int64)
+        ends = np.concatenate([network.branches.start[rows], network.branches.end[rows]])
+        return _Change(point, removed, np.unique(ends))
+
+    @property
+    def touched(self) -> list[Int]:
+        """Groups of buses whose mutual impedances the closed forms need."""
+        return [self.removal_nodes] if self.point is None else [self.point.nodes, self.removal_nodes]
+
+
+def _mechanical_power(contingency: Contingency, reduction: Reduction) -> tuple[Float, Float]:
+    """Slope of the fault-on P_m in alpha, and the post-clearing P_m, (n_g,) each, pu."""
     spec, network = contingency.spec, reduction.network
-    n = network.n_machines
-    P_m_slope = np.zeros(n)
-    P_m_post = reduction.P_m.copy()
-    fault = spec.fault
+    slope, post = np.zeros(network.n_machines), reduction.P_m
+    fault, clearing = spec.fault, spec.clearing
     if isinstance(fault, MechanicalFault):
         machine = network.machine(fault.generator, f"{spec.name}: fault.generator")
-        P_m_slope[machine] = fault.coefficient * reduction.P_m[machine]
-    if isinstance(spec.clearing, SetMechanical):
-        generator = spec.clearing.generator
+        slope[machine] = fault.coefficient * reduction.P_m[machine]
+    if isinstance(clearing, SetMechanical):
+        generator = clearing.generator
         if generator is None:
             assert isinstance(fault, MechanicalFault)
             generator = fault.generator
         machine = network.machine(generator, f"{spec.name}: clearing.generator")
-        P_m_post[machine] = spec.clearing.factor * reduction.P_m[machine]
-
-    point = _fault_point(contingency, network)
-    removed = _removed_branches(contingency, network)
-    w, u, y, z_th = _fault_factors(point, reduction)
-    W, M, U = _post_factors(removed, reduction)
-    return PhaseOperators(
-        name=spec.name, window=spec.window, severity=spec.severity,
-        max_separation=spec.stability.max_separation_rad, omega_b=network.omega_b,
-        E=network.E, H=network.H, D=network.D, delta_0=network.delta_0,
-        Y_pre=reduction.Y_pre, P_m_pre=reduction.P_m, P_m_slope=P_m_slope, P_m_post=P_m_post,
-        fault_from=w, fault_to=u, fault_y=y, fault_z_th=z_th,
-        post_from=W, post_core=M, post_to=U, fault_point=point, removed_branches=removed, network=network,
-        machine_buses=tuple(network.bus_numbers[network.machine_bus].tolist()),
-    )  # fmt: skip
+        post = reduction.P_m.copy()
+        post[machine] = clearing.factor * reduction.P_m[machine]
+    return slope, post
 
 
 def _fault_point(contingency: Contingency, network: Network) -> FaultPoint | None:
@@ -212,7 +213,9 @@ def _removed_branches(contingency: Contingency, network: Network) -> tuple[int, 
         branches = network.branches
         removed = tuple(np.flatnonzero(branches.is_line & ((branches.start == bus) | (branches.end == bus))).tolist())
         if not removed:
-            raise SpecError(f"{spec.name}: clearing.action: bus {spec.fault.bus} has no feeder that can be tripped; use restore.")
+            raise SpecError(
+                f"{spec.name}: clearing.action: bus {spec.fault.bus} has no feeder that can be tripped; use restore."
+            )
     else:
         return ()
     problem = removal_problem(network, removed)
@@ -221,50 +224,25 @@ def _removed_branches(contingency: Contingency, network: Network) -> tuple[int, 
     return removed
 
 
-def removal_problem(network: Network, removed: tuple[int, ...]) -> str | None:
-    """Why opening these branches leaves no solvable network, or None when it does not."""
-    labels = islands(network, removed)
-    if labels.max() == 0:
-        return None
-    main = np.bincount(labels[network.machine_bus]).argmax()
-    for label in range(labels.max() + 1):
-        members = np.flatnonzero(labels == label)
-        numbers = network.bus_numbers[members]
-        if label != main and np.isin(network.machine_bus, members).any():
-            stranded = network.bus_numbers[np.intersect1d(network.machine_bus, members)]
-            return f"islands the generator at bus {', '.join(map(str, stranded.tolist()))}"
-        if not np.isin(network.machine_bus, members).any() and not np.any(network.y_load[members] + network.y_shunt[members]):
-            return f"leaves bus {', '.join(map(str, numbers[:5].tolist()))} floating with no path to ground"
-    return None
-
-
-def _fault_factors(point: FaultPoint | None, reduction: Reduction) -> tuple[Complex, Complex, complex, complex]:
+def _fault_factors(
+    point: FaultPoint | None, reduction: Reduction, transfers: BusTransfers
+) -> tuple[Complex, Complex, complex, complex]:
+    """w, u, y, z_th of Y_fault = Y_pre + c(alpha) w u^T, theory.md eq. (9)."""
     if point is None:
         none = np.zeros(reduction.network.n_machines, dtype=complex)
         return none, none, 0j, 0j
-    source = np.zeros((reduction.network.n_buses, 1), dtype=complex)
-    source[point.nodes, 0] = point.weights
-    Z, w = reduction.transfer(source)
-    z_th = complex(point.weights @ Z[point.nodes, 0]) + point.z_series
-    return w[:, 0], point.weights @ reduction.T[point.nodes], point.y, z_th
+    w = transfers.to_machines(point.nodes) @ point.weights
+    z_th = complex(point.weights @ transfers.between(point.nodes) @ point.weights) + point.z_series
+    return w, point.weights @ reduction.T[point.nodes], point.y, z_th
 
 
-def _post_factors(removed: tuple[int, ...], reduction: Reduction) -> tuple[Complex, Complex, Complex]:
+def _post_factors(change: _Change, reduction: Reduction, transfers: BusTransfers) -> tuple[Complex, Complex, Complex]:
     """W, M, U of Y_post = Y_pre + W M U^T when branches are removed, theory.md eq. (11)."""
-    n = reduction.network.n_machines
-    if not removed:
-        return np.zeros((n, 0), dtype=complex), np.zeros((0, 0), dtype=complex), np.zeros((n, 0), dtype=complex)
-    branches = reduction.network.branches
-    rows = list(removed)
-    nodes = np.unique(np.concatenate([branches.start[rows], branches.end[rows]]))
-    place = {int(node): k for k, node in enumerate(nodes)}
-    change = np.zeros((len(nodes), len(nodes)), dtype=complex)  # Y_bus after minus before
-    for k in rows:
-        i, j = place[int(branches.start[k])], place[int(branches.end[k])]
-        change[[i, i, j, j], [i, j, i, j]] -= [branches.y_ff[k], branches.y_ft[k], branches.y_tf[k], branches.y_tt[k]]
-    selector = np.zeros((reduction.network.n_buses, len(nodes)), dtype=complex)
-    selector[nodes, np.arange(len(nodes))] = 1.0
-    Z, W = reduction.transfer(selector)
-    core = np.linalg.solve(np.eye(len(nodes)) + change @ Z[nodes], change)
-    return W, core, reduction.T[nodes].T
-
+    branches, nodes = reduction.network.branches, change.removal_nodes
+    step = np.zeros((len(nodes), len(nodes)), dtype=complex)  # Y_bus after minus before, at these buses
+    for k in change.removed:
+        i, j = np.searchsorted(nodes, [branches.start[k], branches.end[k]])
+        stamp = [branches.y_ff[k], branches.y_ft[k], branches.y_tf[k], branches.y_tt[k]]
+        np.subtract.at(step, ([i, i, j, j], [i, j, i, j]), stamp)
+    core = np.linalg.solve(np.eye(len(nodes)) + step @ transfers.between(nodes), step)
+    return transfers.to_machines(nodes), np.asarray(core, dtype=np.complex128), reduction.T[nodes].T

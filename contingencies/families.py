@@ -1,0 +1,262 @@
+"""Families of contingencies written as data: N-1 line faults, bus faults, mechanical perturbations.
+
+A family applies one recipe (fault kind, clearing action, window, severities) everywhere in a system. What the
+recipe cannot be applied to is left out, with its reason, so that nothing is missing silently. Lines are named
+by their two bus numbers in ascending order, and positions count from the lower one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from pydantic import ValidationError
+
+from contingencies.connectivity import bridge_problem, removal_problem
+from contingencies.errors import SpecError, UsageError
+from contingencies.library import Contingency, System
+from contingencies.network import Network, solve_network
+from contingencies.reduction import reduce_network
+from contingencies.spec import (
+    BusFault,
+    Clearing,
+    ContingencySpec,
+    Fault,
+    LineFault,
+    MechanicalFault,
+    RemoveLine,
+    Restore,
+    RestoreMechanical,
+    SetMechanical,
+    Shunt,
+    Stability,
+    TripFeeders,
+    Window,
+)
+
+FaultKind = Literal["line", "bus", "mechanical"]
+ACTIONS: dict[str, tuple[str, ...]] = {  # fault kind -> clearing actions that apply to each member alike
+    "line": ("remove-line", "restore"),
+    "bus": ("trip-feeders", "remove-line", "restore"),
+    "mechanical": ("restore-mechanical", "set-mechanical"),
+}
+WINDOW = Window(t_f=0.2, T=2.5, t_c=(0.21, 1.21))  # from the first cycle after the fault to a second later
+SHUNT = Shunt(g=0.0, b=-100.0)  # nearly bolted on a 100 MVA base
+STABILITY = Stability(max_separation_rad=np.pi)
+NO_POWER_PU = 1e-9  # machines below this carry no mechanical power: condensers, to the power flow's tolerance
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What happens at every member of a family."""
+
+    fault: FaultKind
+    clearing: str
+    position: float = 0.5  # of a line fault, from the lower bus number
+    shunt: Shunt = SHUNT  # of a bus fault
+    coefficient: float = 1.25  # of a mechanical perturbation
+    factor: float | None = None  # of set-mechanical
+    window: Window = WINDOW
+    severity: tuple[float, float] = (0.0, 1.0)
+    stability: Stability = STABILITY
+
+    def __post_init__(self) -> None:
+        if self.fault not in ACTIONS:
+            raise UsageError(f"fault kind {self.fault!r} is not known; use {' or '.join(ACTIONS)}.")
+        if self.clearing not in ACTIONS[self.fault]:
+            raise UsageError(
+                f"clearing {self.clearing!r} does not make a family of {self.fault} faults; "
+                f"use {' or '.join(ACTIONS[self.fault])}."
+            )
+        if (self.clearing == "set-mechanical") != (self.factor is not None):
+            raise UsageError(
+                "clearing 'set-mechanical', and no other, needs a factor: post-clearing over pre-fault P_m."
+            )
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A place where the recipe does not apply."""
+
+    name: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Family:
+    """The members of a family, in the order of the network's data, and what was left out."""
+
+    members: tuple[Contingency, ...]
+    left_out: tuple[LeftOut, ...]
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A member before it has a system and a window."""
+
+    place: str  # what is added to the system's name, e.g. line-16-17-remove
+    description: str
+    fault: Fault
+    clearing: Clearing
+
+
+Candidates = Iterator[_Candidate | LeftOut]
+
+
+def generate_family(system: System, recipe: Recipe, reference: str | None = None) -> Family:
+    """All contingencies that a recipe makes of a system.
+
+    Parameters
+    ----------
+    system : System
+    recipe : Recipe
+    reference : str, optional
+        How the members name their system: a shipped name or a path; default: the system's name.
+    """
+    network = solve_network(system)
+    candidates = {"line": _line_candidates, "bus": _bus_candidates, "mechanical": _mechanical_candidates}
+    members, left_out = [], []
+    for candidate in candidates[recipe.fault](network, recipe):
+        if isinstance(candidate, LeftOut):
+            left_out.append(LeftOut(f"{system.name}-{candidate.name}", candidate.reason))
+        else:
+            members.append(_member(candidate, system, recipe, reference or system.name))
+    return Family(tuple(members), tuple(left_out))
+
+
+def _member(candidate: _Candidate, system: System, recipe: Recipe, reference: str) -> Contingency:
+    name = f"{system.name}-{candidate.place}"
+    try:
+        spec = ContingencySpec(
+            name=name, description=candidate.description, system=reference, fault=candidate.fault,
+            clearing=candidate.clearing, window=recipe.window, severity=recipe.severity, stability=recipe.stability,
+        )  # fmt: skip
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(map(str, first["loc"])) or "the recipe"
+        raise SpecError(f"{name}: {field}: {first['msg'].removeprefix('Value error, ')}; change the recipe.") from None
+    return Contingency(spec, system)
+
+
+# --- lines ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """A branch as its name in a spec: ascending bus numbers, and the circuit where there are several."""
+
+    index: int
+    ends: tuple[int, int]
+    circuit: int | None
+    is_line: bool
+
+    @property
+    def label(self) -> str:
+        return f"{self.ends[0]}-{self.ends[1]}" + ("" if self.circuit is None else f"-c{self.circuit}")
+
+
+def _branches(network: Network) -> Iterator[_Branch]:
+    branches = network.branches
+    for pair, together in network.lines_between.items():
+        low, high = sorted(network.bus_numbers[list(pair)].tolist())
+        for circuit, k in enumerate(together, start=1):
+            yield _Branch(k, (low, high), circuit if len(together) > 1 else None, bool(branches.is_line[k]))
+
+
+def _line_candidates(network: Network, recipe: Recipe) -> Candidates:
+    remove = recipe.clearing == "remove-line"
+    clearing = RemoveLine(action="remove-line", line=None) if remove else Restore(action="restore")
+    suffix, outcome = ("remove", "opening the line") if remove else ("restore", "restoring the topology")
+    where = "Midpoint fault" if recipe.position == 0.5 else f"Fault at {recipe.position:g}"
+    for branch in sorted(_branches(network), key=lambda branch: branch.index):
+        place = f"line-{branch.label}-{suffix}"
+        problem = _line_problem(network, branch, remove)
+        if problem:
+            yield LeftOut(place, problem)
+            continue
+        description = f"{where} on line {branch.label}, cleared by {outcome}."
+        yield _Candidate(place, description, _line_fault(branch, recipe.position), clearing)
+
+
+def _line_fault(branch: _Branch, position: float) -> LineFault:
+    try:
+        return LineFault(kind="line", line=branch.ends, circuit=branch.circuit, position=position)
+    except ValidationError as error:
+        raise UsageError(f"position {error.errors()[0]['msg'].removeprefix('Value error, ')}.") from None
+
+
+def _line_problem(network: Network, branch: _Branch, remove: bool, faulted: bool = True) -> str | None:
+    if not branch.is_line:
+        return "is a transformer, not a line"
+    if faulted and network.branches.y_series[branch.index].imag > 0:
+        return "has a negative reactance, so that its own admittance is no fault"
+    cut_off = bridge_problem(network, branch.index) if remove else None
+    return f"is a bridge: opening it {cut_off}" if cut_off else None
+
+
+# --- buses ------------------------------------------------------------------------------------
+
+
+def _bus_candidates(network: Network, recipe: Recipe) -> Candidates:
+    lines_at: dict[int, list[_Branch]] = {}
+    for branch in _branches(network):
+        for number in branch.ends:
+            if branch.is_line:
+                lines_at.setdefault(number, []).append(branch)
+    for number in network.bus_numbers.tolist():
+        fault = BusFault(kind="bus", bus=number, shunt_pu=recipe.shunt)
+        lines = lines_at.get(number, [])
+        place, words = f"bus-{number}", f"Shunt fault at bus {number}, cleared by"
+        if recipe.clearing == "restore":
+            yield _Candidate(f"{place}-restore", f"{words} restoring the topology.", fault, Restore(action="restore"))
+        elif recipe.clearing == "remove-line":
+            yield from _bus_and_line_candidates(network, fault, lines)
+        elif problem := _trip_problem(network, lines):
+            yield LeftOut(f"{place}-trip", problem)
+        else:
+            clearing = TripFeeders(action="trip-feeders")
+            yield _Candidate(f"{place}-trip", f"{words} tripping its feeders.", fault, clearing)
+
+
+def _bus_and_line_candidates(network: Network, fault: BusFault, lines: list[_Branch]) -> Candidates:
+    """A fault at a bus cleared by opening one of the lines that end there, for each of them."""
+    if not lines:
+        yield LeftOut(f"bus-{fault.bus}-remove", "no line ends at the bus")
+    for branch in lines:
+        place = f"bus-{fault.bus}-remove-{branch.label}"
+        problem = _line_problem(network, branch, remove=True, faulted=False)
+        if problem:
+            yield LeftOut(place, problem)
+            continue
+        description = f"Shunt fault at bus {fault.bus}, cleared by opening line {branch.label}."
+        clearing = RemoveLine(action="remove-line", line=branch.ends, circuit=branch.circuit)
+        yield _Candidate(place, description, fault, clearing)
+
+
+def _trip_problem(network: Network, lines: list[_Branch]) -> str | None:
+    if not lines:
+        return "the bus has no feeder that can be tripped"
+    problem = removal_problem(network, tuple(branch.index for branch in lines))
+    return f"tripping the feeders {problem}" if problem else None
+
+
+# --- machines ---------------------------------------------------------------------------------
+
+
+def _mechanical_candidates(network: Network, recipe: Recipe) -> Candidates:
+    P_m = reduce_network(network).P_m
+    factor = recipe.factor
+    clearing: Clearing = (
+        RestoreMechanical(action="restore-mechanical")
+        if factor is None
+        else SetMechanical(action="set-mechanical", generator=None, factor=factor)
+    )
+    suffix, outcome = ("restore", "restored") if factor is None else ("set", f"set to {factor:g} of its value")
+    for machine, number in enumerate(network.bus_numbers[network.machine_bus].tolist()):
+        place = f"mech-g{number}-{suffix}"
+        if abs(P_m[machine]) < NO_POWER_PU:
+            yield LeftOut(place, "has no mechanical power to change (a condenser)")
+            continue
+        description = f"Mechanical power of the generator at bus {number} changed, then {outcome}."
+        fault = MechanicalFault(kind="mechanical", generator=number, coefficient=recipe.coefficient)
+        yield _Candidate(place, description, fault, clearing)
