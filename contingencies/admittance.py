@@ -33,7 +33,8 @@ def bus_admittance(network: Network, removed: Collection[int] = ()) -> sp.csc_ma
 
 def machine_admittance(network: Network) -> Complex:
     """Admittance 1 / (j x'd) of each machine's transient reactance, (n_g,) pu."""
-    return 1.0 / (1j * network.x_d)
+    admittance: Complex = (1.0 / (1j * network.x_d)).astype(np.complex128)
+    return admittance
 
 
 def with_machine_reactances(Y_bus: sp.spmatrix, network: Network) -> sp.csc_matrix:

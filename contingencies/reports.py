@@ -1,0 +1,102 @@
+"""What people are shown of a network, of compiled operators and of an answer: plain values, rounded."""
+
+from typing import Any
+
+import numpy as np
+
+from contingencies.network import Network
+from contingencies.ode import rk4_step
+from contingencies.operators import PhaseOperators
+from contingencies.stability import CANDIDATE_SPACING_S, CCT
+
+
+def describe_network(network: Network) -> dict[str, Any]:
+    """Size and machines of a solved network."""
+    return {
+        "buses": network.n_buses,
+        "lines": int(network.branches.is_line.sum()),
+        "transformers": int((~network.branches.is_line).sum()),
+        "base_mva": network.base_mva,
+        "frequency_hz": round(network.omega_b / (2 * np.pi), 6),
+        "machines": [
+            {
+                "bus": int(network.bus_numbers[network.machine_bus[k]]),
+                "H_s": round(float(network.H[k]), 6),
+                "x_d_pu": round(float(network.x_d[k]), 6),
+                "D_pu": round(float(network.D[k]), 6),
+                "E_pu": round(float(network.E[k]), 6),
+                "delta_0_deg": round(float(np.rad2deg(network.delta_0[k])), 4),
+            }
+            for k in range(network.n_machines)
+        ],
+    }
+
+
+def describe_operators(operators: PhaseOperators) -> dict[str, Any]:
+    """What a contingency compiled to."""
+    branches, network = operators.network.branches, operators.network
+    removed = [
+        [
+            int(network.bus_numbers[branches.start[k]]),
+            int(network.bus_numbers[branches.end[k]]),
+            int(branches.circuit[k]),
+        ]
+        for k in operators.removed_branches
+    ]
+    return {
+        "machines_at": list(operators.machine_buses),
+        "P_m_pre_pu": _rounded(operators.P_m_pre),
+        "P_m_post_pu": _rounded(operators.P_m_post),
+        "thevenin_impedance_pu": None if operators.fault_y == 0 else _pair(operators.fault_z_th),
+        "fault_admittance_pu": None if operators.fault_y == 0 else _pair(operators.fault_y),
+        "removed_branches": removed,
+        "largest_change_of_Y": {
+            "fault_on_at_full_severity": round(
+                float(np.abs(operators.Y_fault(operators.severity[1]) - operators.Y_pre).max()), 6
+            ),
+            "post_clearing": round(float(np.abs(operators.Y_post - operators.Y_pre).max()), 6),
+        },
+        "rk4_step_s": rk4_step(operators),
+    }
+
+
+def describe_cct(operators: PhaseOperators, answer: CCT) -> dict[str, Any]:
+    """One CCT with everything it depends on: a CCT without its window and criterion means nothing."""
+    window = operators.window
+    return {
+        "contingency": operators.name,
+        "alpha": answer.alpha,
+        "status": answer.status,
+        "cct_s": None if answer.cct is None else round(answer.cct, 9),
+        "duration_s": None if answer.duration is None else round(answer.duration, 9),
+        "restabilises": answer.restabilises,
+        "reference": answer.reference,
+        "t_f_s": window.t_f,
+        "window_t_c_s": list(window.t_c),
+        "T_s": window.T,
+        "max_separation_rad": operators.max_separation,
+        "candidate_spacing_s": CANDIDATE_SPACING_S,
+        "D_pu": _rounded(operators.D),
+        "fault_admittance_pu": None if operators.fault_y == 0 else _pair(answer.alpha * operators.fault_y),
+    }
+
+
+def cct_sentence(operators: PhaseOperators, answer: CCT) -> str:
+    """One CCT as people read it: the instant, the duration, and what was assumed."""
+    window = operators.window
+    if answer.cct is not None and answer.duration is not None:
+        text = f"CCT {answer.cct:.5f} s (fault may last {answer.duration * 1e3:.2f} ms after t_f = {window.t_f} s)"
+    elif answer.status == "right-censored":
+        text = f"right-censored: stable for every clearing instant up to {window.t_c[1]} s"
+    else:
+        text = f"left-censored: unstable already when cleared at {window.t_c[0]} s"
+    again = "; some later clearing instants are stable again" if answer.restabilises else ""
+    return f"{operators.name}  alpha {answer.alpha:g}  {text}{again}  [{answer.reference}]"
+
+
+def _rounded(values: Any) -> list[float]:
+    return [round(float(value), 9) for value in values]
+
+
+def _pair(value: complex) -> list[float]:
+    return [round(value.real, 9), round(value.imag, 9)]

@@ -1,0 +1,46 @@
+"""One scenario by any reference simulator, and as a file."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from contingencies.errors import UsageError
+from contingencies.ode import Trajectory, fast_trajectory, strict_trajectory
+from contingencies.operators import PhaseOperators
+from contingencies.stability import REFERENCES, Reference
+
+
+def reference_trajectory(operators: PhaseOperators, alpha: float, t_c: float, reference: Reference) -> Trajectory:
+    """The trajectory of one scenario, sampled each millisecond."""
+    if reference == "fast":
+        return fast_trajectory(operators, alpha, t_c)
+    if reference == "strict":
+        return strict_trajectory(operators, alpha, t_c)
+    if reference == "dae":
+        from contingencies.dae import simulate_dae
+        from contingencies.stability import check_scenario
+
+        check_scenario(operators, alpha, t_c)
+        full = simulate_dae(operators, alpha, t_c)
+        return Trajectory(full.t, full.delta, full.omega)
+    raise UsageError(f"reference {reference!r} is not known; use one of {', '.join(REFERENCES)}.")
+
+
+def write_csv(operators: PhaseOperators, trajectory: Trajectory, path: Path) -> None:
+    """Time, angles and speeds of all machines, one row per sample; written whole or not at all."""
+    buses = operators.machine_buses
+    header = ",".join(["t_s", *(f"delta_{bus}_rad" for bus in buses), *(f"omega_{bus}_pu" for bus in buses)])
+    table = np.column_stack([trajectory.t, trajectory.delta, trajectory.omega])
+    try:
+        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                np.savetxt(file, table, delimiter=",", header=header, comments="", fmt="%.12g")
+            os.replace(temporary, path)
+        except BaseException:
+            os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written ({error.strerror}); choose another place.") from None

@@ -1,0 +1,128 @@
+"""Commands that ask the reference simulators: one trajectory, one CCT, a whole boundary."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from zoo.commands.common import json_option, print_json, progress
+
+if TYPE_CHECKING:
+    from contingencies.ode import Trajectory
+    from contingencies.operators import PhaseOperators
+    from contingencies.stability import Reference
+
+CURVE_POINTS = 101  # severities of a whole boundary
+
+reference_option = click.option(
+    "--reference",
+    type=click.Choice(["strict", "fast", "dae"]),
+    default="fast",
+    show_default=True,
+    help="Strict SciPy protocol, compiled ODE, or full-network DAE.",
+)
+file_option = click.Path(dir_okay=False, path_type=Path)
+
+
+@click.command()
+@click.argument("name")
+@click.option("--alpha", type=float, required=True, help="Severity.")
+@click.option("--t-c", type=float, required=True, help="Clearing instant on the simulation clock, s.")
+@reference_option
+@click.option("--plot", type=file_option, help="Write a figure of angles and speeds (PNG, SVG or PDF).")
+@click.option("--csv", "csv_file", type=file_option, help="Write the trajectory as CSV.")
+@json_option
+def simulate(
+    name: str, alpha: float, t_c: float, reference: "Reference", plot: Path | None, csv_file: Path | None, as_json: bool
+) -> None:
+    """Simulate one scenario of contingency NAME and say whether it stays in step."""
+    from contingencies.library import load_contingency
+    from contingencies.operators import compile_contingency
+    from contingencies.trajectories import reference_trajectory, write_csv
+
+    operators = compile_contingency(load_contingency(name))
+    trajectory = reference_trajectory(operators, alpha, t_c, reference)
+    if csv_file:
+        write_csv(operators, trajectory, csv_file)
+    if plot:
+        from zoo.figures import plot_trajectory, save_figure
+
+        save_figure(plot_trajectory(operators, trajectory, alpha, t_c), plot)
+    summary = _scenario_summary(operators, trajectory, alpha, t_c, reference)
+    if as_json:
+        print_json(summary)
+        return
+    verdict = "stable" if summary["stable"] else "UNSTABLE"
+    click.echo(
+        f"{name}  alpha {alpha:g}  t_c {t_c:g} s  {verdict}: largest separation "
+        f"{summary['max_separation_rad']:.4f} rad at {summary['at_s']:.3f} s (limit {operators.max_separation:.4f})  [{reference}]"
+    )
+
+
+def _scenario_summary(
+    operators: "PhaseOperators", trajectory: "Trajectory", alpha: float, t_c: float, reference: str
+) -> dict[str, Any]:
+    separation = trajectory.separation
+    peak = int(separation.argmax())
+    margin = float(separation[peak] - operators.max_separation)
+    return {
+        "contingency": operators.name,
+        "alpha": alpha,
+        "t_c_s": t_c,
+        "duration_s": round(t_c - operators.window.t_f, 12),
+        "reference": reference,
+        "stable": margin < 0,
+        "margin_rad": margin,
+        "max_separation_rad": float(separation[peak]),
+        "at_s": float(trajectory.t[peak]),
+        "machines": list(operators.machine_buses),
+        "final_delta_rad": trajectory.delta[-1].tolist(),
+        "final_omega_pu": trajectory.omega[-1].tolist(),
+    }
+
+
+@click.command("reference-cct")
+@click.argument("name")
+@click.option("--alpha", type=float, multiple=True, help="Severity; may be given several times.")
+@click.option("--curve", is_flag=True, help=f"The whole boundary, at {CURVE_POINTS} severities.")
+@reference_option
+@click.option("--plot", type=file_option, help="With --curve: write a figure (PNG, SVG or PDF).")
+@json_option
+def reference_cct(
+    name: str, alpha: tuple[float, ...], curve: bool, reference: "Reference", plot: Path | None, as_json: bool
+) -> None:
+    """The critical clearing time of contingency NAME by a reference simulator.
+
+    The CCT is shown as an instant on the simulation clock and as a duration after the fault.
+    """
+    import numpy as np
+
+    from contingencies import stability
+    from contingencies.errors import UsageError
+    from contingencies.library import load_contingency
+    from contingencies.operators import compile_contingency
+    from contingencies.reports import cct_sentence, describe_cct
+
+    if bool(alpha) == curve:
+        raise UsageError("give either --alpha A or --curve.")
+    if plot and not curve:
+        raise UsageError("--plot draws the whole boundary; add --curve.")
+    operators = compile_contingency(load_contingency(name))
+    severities = np.linspace(*operators.severity, CURVE_POINTS) if curve else np.array(alpha)
+    for value in severities:
+        stability.check_scenario(operators, float(value))
+    answers = []
+    with progress(f"{name} ({reference})", len(severities)) as report:
+        for value in severities:
+            answers.append(stability.reference_cct(operators, float(value), reference))
+            report(len(answers))
+    if plot:
+        from zoo.figures import plot_boundary, save_figure
+
+        save_figure(plot_boundary(operators, stability.boundary_of(answers, reference)), plot)
+    reports = [describe_cct(operators, answer) for answer in answers]
+    if as_json:
+        print_json(reports if curve or len(reports) > 1 else reports[0])
+        return
+    for answer in answers:
+        click.echo(cct_sentence(operators, answer))
