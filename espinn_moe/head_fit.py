@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from espinn_moe.head import Array, Coordinate, Head, Network, Segment, Series
+from espinn_moe.head import STATUSES, Array, Coordinate, Head, Network, Segment, Series
 
 if TYPE_CHECKING:
     from contingencies.stability import Boundary
@@ -375,8 +375,9 @@ def fit_head(
 class Errors:
     """Errors of a head against a boundary on severities drawn at random, s."""
 
-    count: int  # severities where the head answers with a number
-    mae_s: float | None  # over those where the boundary has one too
+    count: int  # severities compared
+    finite: int  # those where head and boundary both have a number
+    mae_s: float | None  # over the finite ones
     max_s: float | None
     bound_s: float | None  # |error| stays below it with probability 0.95; None when it cannot be promised
     disagreements: int  # severities whose status differs
@@ -416,9 +417,10 @@ def errors_against(head: Head, truth: "Boundary") -> Errors:
     both = answered & (status == "finite")
     error = np.abs(cct - truth.cct)
     scores = np.where(both, error, np.inf)[answered]
-    head_status = np.array(["finite", "right-censored", "left-censored", "out-of-domain"])[codes]
+    head_status = np.array(STATUSES)[codes]
     return Errors(
-        count=int(answered.sum()),
+        count=truth.alpha.size,
+        finite=int(both.sum()),
         mae_s=float(error[both].mean()) if both.any() else None,
         max_s=float(error[both].max()) if both.any() else None,
         bound_s=conformal_bound(scores),

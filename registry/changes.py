@@ -1,0 +1,94 @@
+"""Noticing that the registry changed, cheaply enough to ask on every query.
+
+SQLite counts the commits of other connections (`PRAGMA data_version`, about 3 us on a
+connection kept for it). PostgreSQL notifies: deployments are announced on a channel, and
+looking for an announcement is one non-blocking read of a socket. A notification can be lost
+with its connection or behind a pooler, so there the stamp changes once a second anyway.
+"""
+
+import sqlite3
+import time
+from typing import Any, Protocol
+
+from contingencies.errors import ZooError
+from registry.engine import CHANNEL, CONNECT_TIMEOUT_S, Database, safe_url
+
+RECHECK_S = 1.0
+
+
+class Changes(Protocol):
+    """A stamp that is another one whenever the registry may have changed."""
+
+    def stamp(self) -> object:
+        """Equal to the last one only if every row looked up since then is still current."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        ...
+
+
+class SqliteChanges:
+    """Changes of a SQLite file by any other connection."""
+
+    def __init__(self, database: Database) -> None:
+        # Threads may share the connection: the module is compiled in serialised mode.
+        self._connection = sqlite3.connect(str(database.url.database), isolation_level=None, check_same_thread=False)
+        self._execute = self._connection.execute
+
+    def stamp(self) -> object:
+        return self._execute("PRAGMA data_version").fetchone()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class PostgresChanges:
+    """Changes of a PostgreSQL registry, announced by the transaction that makes them."""
+
+    def __init__(self, database: Database) -> None:
+        self._url = database.url
+        self._connection: Any = None
+        self._count = 0
+        self._recheck_at = 0.0
+
+    def stamp(self) -> object:
+        now = time.monotonic()
+        due = now >= self._recheck_at
+        try:
+            if self._connection is None:
+                self._listen()
+                due = True
+            pgconn = self._connection.pgconn
+            pgconn.consume_input()
+            while pgconn.notifies() is not None:
+                due = True
+        except ZooError:
+            raise
+        except Exception:  # the driver's errors; the next call connects again, this one looks up
+            self.close()
+            due = True
+        if due:
+            self._recheck_at = now + RECHECK_S
+            self._count += 1
+        return self._count
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _listen(self) -> None:
+        import psycopg
+
+        url = self._url.set(drivername="postgresql").render_as_string(hide_password=False)
+        try:
+            self._connection = psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S)
+            self._connection.execute(f"LISTEN {CHANNEL}")
+        except psycopg.Error:
+            raise ZooError(f"the registry {safe_url(self._url)} cannot be reached; check that it runs.") from None
+
+
+def changes_of(database: Database) -> Changes:
+    """The way to notice changes that suits the database."""
+    return SqliteChanges(database) if database.is_sqlite else PostgresChanges(database)

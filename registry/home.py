@@ -1,0 +1,152 @@
+"""A zoo home: one folder with its registry and its artifacts, opened together.
+
+Files go to disk before the row that refers to them is committed, so a process killed at any
+moment leaves at worst a file that nothing refers to, never a row without its file.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from contingencies.errors import IntegrityError
+from contingencies.library import Contingency, System
+from espinn_moe.head import Head
+from registry.artifacts import Artifacts
+from registry.engine import Database, open_database
+from registry.schema import CheckpointRow, ContingencyRow, DeploymentRow, HeadRow
+from registry.store import contingencies as contingency_store
+from registry.store import deployments, heads, runs
+from registry.store.contingencies import Registered
+from registry.store.deployments import PRODUCTION, Gate
+from registry.store.heads import Measured
+
+DEFAULT_HOME = ".cct-zoo"
+
+
+class Home:
+    """Everything that writes to a registry together with its files; close it, or use it with `with`."""
+
+    def __init__(self, path: Path, database: Database) -> None:
+        self.path = path
+        self.database = database
+        self.artifacts = Artifacts(path)
+
+    @staticmethod
+    def open(home: str | Path = DEFAULT_HOME, url: str | None = None, create: bool = True) -> "Home":
+        """The home folder `home`, with the registry at `url` instead of its own SQLite file if given."""
+        path = Path(home)
+        return Home(path, open_database(path, url, create))
+
+    def close(self) -> None:
+        self.database.close()
+
+    def __enter__(self) -> "Home":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- contingencies ------------------------------------------------------------------------
+
+    def register(self, contingencies: Sequence[Contingency]) -> list[Registered]:
+        """Register contingencies, all or none, with the network files of users' own systems.
+
+        Their physics must have been checked before (`zoo.register` compiles them).
+        """
+        for content in {c.system.sha256: c.system.network_file for c in contingencies}.values():
+            if content is not None:
+                self.artifacts.put(content)
+        return contingency_store.register(self.database, contingencies)
+
+    def contingency(self, row: ContingencyRow) -> Contingency:
+        """The contingency of a row, complete with its network; it must still be what was registered."""
+        network = None if row.system.network_digest is None else self.artifacts.get(row.system.network_digest)
+        try:
+            contingency = Contingency.from_json(row.spec_json, System.from_json(row.system.spec_json, network))
+        except ValueError as error:
+            raise IntegrityError(f"contingency {row.name!r} cannot be read back ({type(error).__name__}).") from None
+        if contingency.sha256 != row.sha256:
+            raise IntegrityError(
+                f"contingency {row.name!r} version {row.version} does not have its SHA-256; it was altered."
+            )
+        return contingency
+
+    # --- heads --------------------------------------------------------------------------------
+
+    def add_head(
+        self,
+        contingency: ContingencyRow,
+        head: Head,
+        measured: Measured,
+        checkpoint_id: int | None = None,
+        detail: Mapping[str, object] | None = None,
+    ) -> HeadRow:
+        """Store a head; without `checkpoint_id` its source is the reference."""
+        content = head.to_bytes()
+        digest = self.artifacts.put(content)
+        return heads.add(self.database, contingency.id, head, digest, len(content), measured, checkpoint_id, detail)
+
+    def load_head(self, row: HeadRow) -> Head:
+        """The head of a row, verified."""
+        head = Head.from_bytes(self.artifacts.get(row.digest))
+        if head.kind != row.kind or head.severity != (row.severity_low, row.severity_high):
+            raise IntegrityError(f"head {row.id} is not what its row says; distill it again.")
+        return head
+
+    # --- deployments --------------------------------------------------------------------------
+
+    def deploy(
+        self,
+        name: str,
+        head_id: int | None = None,
+        *,
+        alias: str = PRODUCTION,
+        reason: str,
+        force: bool = False,
+        gate: Gate | None = None,
+    ) -> DeploymentRow:
+        """Deploy a head that can be loaded; see `registry.store.deployments.deploy`."""
+        chosen = deployments.choose_head(self.database, name, head_id)
+        self.load_head(chosen)  # a head that cannot be loaded must not replace one that answers
+        return deployments.deploy(self.database, name, chosen.id, alias=alias, reason=reason, force=force, gate=gate)
+
+    def rollback(self, name: str, *, alias: str = PRODUCTION, reason: str = "") -> DeploymentRow:
+        """Restore the previous deployment; refused inside the transaction when its head cannot be loaded."""
+        return deployments.rollback(self.database, name, alias=alias, reason=reason, check=self.load_head)
+
+    def retire(self, name: str, *, alias: str = PRODUCTION, reason: str = "") -> DeploymentRow:
+        """End the active deployment."""
+        return deployments.retire(self.database, name, alias=alias, reason=reason)
+
+    # --- checkpoints --------------------------------------------------------------------------
+
+    def add_checkpoint(
+        self,
+        content: bytes,
+        parameters: int,
+        kind: str,
+        members: Mapping[int, int],
+        *,
+        run_id: int | None = None,
+        parent_id: int | None = None,
+        metrics: Mapping[str, float] | None = None,
+    ) -> CheckpointRow:
+        """Store a checkpoint's bytes and its row; see `registry.store.runs.add_checkpoint`."""
+        digest = self.artifacts.put(content)
+        return runs.add_checkpoint(
+            self.database,
+            digest,
+            len(content),
+            parameters,
+            kind,
+            members,
+            run_id=run_id,
+            parent_id=parent_id,
+            metrics=metrics,
+        )
+
+    def load_checkpoint(self, row: CheckpointRow) -> bytes:
+        """The bytes of a checkpoint, verified."""
+        return self.artifacts.get(row.digest)

@@ -1,0 +1,211 @@
+"""Asking the registry for critical clearing times: `Registry.open(...).cct(name, alpha)`.
+
+A deployed head is loaded once and kept; each call first asks, in microseconds, whether the
+registry has changed, so a new deployment answers the next call of a process that runs for
+months. Nothing here imports torch, pandapower or mlflow.
+"""
+
+import os
+import threading
+import weakref
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from contingencies.errors import UsageError
+from espinn_moe.head import STATUSES, Array, Codes, Head
+from registry.changes import Changes, changes_of
+from registry.home import DEFAULT_HOME, Home
+from registry.store import deployments
+from registry.store.deployments import PRODUCTION
+
+
+class CCTAnswer(NamedTuple):
+    """The answer for one severity; times are None unless the status is "finite"."""
+
+    cct: float | None  # critical clearing instant on the simulation clock, s
+    duration: float | None  # cct - t_f: how long the fault may last, s
+    status: str  # finite, right-censored, left-censored or out-of-domain
+    error_bound: float | None  # |cct error| against the reference ODE with 95 % confidence, s
+    head: int  # number of the head that answered
+    checkpoint: int | None  # the surrogate it was distilled from; None: from the reference itself
+    contingency_version: int
+
+
+@dataclass(frozen=True, eq=False)
+class CCTAnswers:
+    """Answers for many severities of one contingency; arrays have the shape of `alpha`."""
+
+    contingency: str
+    alpha: Array
+    cct: Array  # s, NaN unless finite
+    status_code: Codes  # index into `espinn_moe.head.STATUSES`
+    t_f: float
+    error_bound: float | None  # s, for the finite ones
+    head: int
+    checkpoint: int | None
+    contingency_version: int
+
+    @property
+    def duration(self) -> Array:
+        """How long the fault may last, s; NaN unless finite."""
+        result: Array = self.cct - self.t_f
+        return result
+
+    @property
+    def status(self) -> np.ndarray:
+        """The status of each answer, as text."""
+        return np.array(STATUSES)[self.status_code]
+
+
+class _Deployed(NamedTuple):
+    """A loaded head with its provenance."""
+
+    head: Head
+    head_id: int
+    checkpoint_id: int | None
+    version: int
+
+
+_open: "weakref.WeakSet[Registry]" = weakref.WeakSet()
+
+
+class Registry:
+    """Deployed heads of one registry, cached, never stale; safe to share between threads."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self._lock = threading.RLock()
+        self._changes: Changes = changes_of(home.database)
+        self._stamp: object = None
+        self._current: dict[tuple[str, str], _Deployed] = {}  # valid until something changes
+        self._heads: dict[tuple[int, str], Head] = {}  # immutable, by row and digest
+        _open.add(self)
+
+    @staticmethod
+    def open(home: str | Path | None = None, url: str | None = None, create: bool = False) -> "Registry":
+        """The registry of a zoo home.
+
+        Parameters
+        ----------
+        home : path, optional
+            The home folder; default: `CCT_ZOO_HOME`, else `.cct-zoo`.
+        url : str, optional
+            A PostgreSQL registry; default: `CCT_ZOO_REGISTRY`, else the SQLite file of the home.
+        create : bool
+            Make the SQLite file when there is none.
+        """
+        home = home or os.environ.get("CCT_ZOO_HOME") or DEFAULT_HOME
+        return Registry(Home.open(home, url or os.environ.get("CCT_ZOO_REGISTRY") or None, create))
+
+    def close(self) -> None:
+        self._changes.close()
+        self.home.close()
+
+    def __enter__(self) -> "Registry":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- questions ----------------------------------------------------------------------------
+
+    @overload
+    def cct(self, name: str, alpha: float, alias: str = ...) -> CCTAnswer: ...
+    @overload
+    def cct(self, name: str, alpha: ArrayLike, alias: str = ...) -> CCTAnswers: ...
+    @overload
+    def cct(self, name: list[str] | tuple[str, ...], alpha: float, alias: str = ...) -> list[CCTAnswer]: ...
+    @overload
+    def cct(self, name: list[str] | tuple[str, ...], alpha: ArrayLike, alias: str = ...) -> list[CCTAnswers]: ...
+
+    def cct(self, name, alpha, alias=PRODUCTION):  # type: ignore[no-untyped-def]
+        """The critical clearing time of a contingency by its deployed head.
+
+        Parameters
+        ----------
+        name : str or several
+            Contingency; several give a list of answers in the same order.
+        alpha : float or array
+            Severity; a number gives a `CCTAnswer`, an array a `CCTAnswers`.
+        alias : str
+            Which deployment answers.
+
+        Raises
+        ------
+        NotFoundError
+            No such contingency, or nothing deployed under the alias.
+        UsageError
+            alpha is not finite.
+        """
+        if type(alpha) is float and type(name) is str:  # the hot path: one question, some microseconds
+            stamp = self._changes.stamp()
+            if stamp != self._stamp:
+                self._forget(stamp)
+            deployed = self._current.get((name, alias)) or self._look_up(name, alias)
+            head, head_id, checkpoint_id, version = deployed
+            cct, status = head.answer(alpha)
+            if cct is None:
+                return CCTAnswer(None, None, status, None, head_id, checkpoint_id, version)
+            return CCTAnswer(cct, cct - head.t_f, status, head.error_bound_s, head_id, checkpoint_id, version)
+        if not isinstance(name, str):
+            return [self.cct(one, alpha, alias) for one in name]
+        if isinstance(alpha, bool | np.bool_ | str | bytes) or alpha is None:
+            raise UsageError(f"alpha = {alpha!r} is not a severity; give a number or an array of numbers.")
+        if isinstance(alpha, int | float | np.integer | np.floating):
+            return self.cct(name, float(alpha), alias)
+        return self._many(name, alpha, alias)
+
+    def _many(self, name: str, alpha: ArrayLike, alias: str) -> CCTAnswers:
+        try:
+            severities = np.asarray(alpha, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise UsageError("alpha holds something that is not a number; give an array of severities.") from None
+        stamp = self._changes.stamp()
+        if stamp != self._stamp:
+            self._forget(stamp)
+        head, head_id, checkpoint_id, version = self._current.get((name, alias)) or self._look_up(name, alias)
+        cct, code = head.answers(severities)
+        return CCTAnswers(name, severities, cct, code, head.t_f, head.error_bound_s, head_id, checkpoint_id, version)
+
+    # --- cache --------------------------------------------------------------------------------
+
+    def _forget(self, stamp: object) -> None:
+        self._current = {}  # replaced, not emptied: another thread may be reading the old one
+        self._stamp = stamp  # last, so that no thread takes the new stamp for the old rows
+
+    def _look_up(self, name: str, alias: str) -> _Deployed:
+        if not isinstance(alias, str):
+            raise UsageError(f"alias {alias!r} is not text.")
+        with self._lock:
+            current = self._current  # an entry found now belongs to this generation of the cache only
+            row = deployments.active(self.home.database, name, alias).head
+            key = (row.id, row.digest)
+            head = self._heads.get(key)
+            if head is None:
+                head = self._heads[key] = self.home.load_head(row)
+            deployed = _Deployed(head, row.id, row.checkpoint_id, row.contingency.version)
+            current[(name, alias)] = deployed
+            return deployed
+
+    def _reopen(self) -> None:
+        """Connections do not survive a fork: the child opens its own and leaves the parent's alone."""
+        self.home.database.engine.dispose(close=False)
+        self._lock = threading.RLock()
+        self._changes = changes_of(self.home.database)
+        self._forget(None)
+
+
+def _after_fork() -> None:
+    for registry in list(_open):
+        registry._reopen()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

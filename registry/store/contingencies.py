@@ -1,0 +1,150 @@
+"""Systems and contingencies: the same physics is one row, a changed spec is the next version."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import func, select, tuple_
+from sqlalchemy.orm import Session
+
+from contingencies.errors import ConflictError, NotFoundError
+from contingencies.library import Contingency, System
+from contingencies.spec import sha256
+from registry.engine import Database
+from registry.schema import ContingencyRow, SystemRow
+from registry.store.events import now, record
+from registry.texts import split_reference
+
+CHUNK = 500  # SQLite allows some thousands of bound parameters in a statement
+
+
+@dataclass(frozen=True)
+class Registered:
+    """What became of one contingency: its row, and whether it is new."""
+
+    row: ContingencyRow
+    created: bool
+
+
+def register(database: Database, contingencies: Sequence[Contingency]) -> list[Registered]:
+    """Register all contingencies in one transaction, or none.
+
+    Network files must lie in the artifact store already. The result is in the order given;
+    physics given twice is one row.
+    """
+    by_name: dict[str, Contingency] = {}
+    for contingency in contingencies:
+        other = by_name.setdefault(contingency.name, contingency)
+        if other.sha256 != contingency.sha256:
+            raise ConflictError(
+                f"contingency {contingency.name!r} is given twice with different content; register one at a time."
+            )
+    with database.write() as session:
+        known = _rows_by_sha(session, [c.sha256 for c in by_name.values()])
+        versions = _latest_versions(session, list(by_name))
+        systems: dict[str, SystemRow] = {}
+        results: dict[str, Registered] = {}
+        for name, contingency in by_name.items():
+            if contingency.sha256 in known:
+                results[name] = Registered(known[contingency.sha256], False)
+                continue
+            row = ContingencyRow(
+                name=name,
+                version=versions.get(name, 0) + 1,
+                sha256=contingency.sha256,
+                canonical_json=contingency.canonical_json,
+                spec_json=contingency.to_json(),
+                system=_system_row(session, contingency.system, systems),
+                created_at=now(),
+            )
+            session.add(row)
+            record(session, "register", name, version=row.version, sha256=row.sha256)
+            results[name] = Registered(row, True)
+        session.flush()
+    return [results[contingency.name] for contingency in contingencies]
+
+
+def _rows_by_sha(session: Session, digests: list[str]) -> dict[str, ContingencyRow]:
+    found = {}
+    for begin in range(0, len(digests), CHUNK):
+        statement = select(ContingencyRow).where(ContingencyRow.sha256.in_(digests[begin : begin + CHUNK]))
+        found.update({row.sha256: row for row in session.scalars(statement)})
+    return found
+
+
+def _latest_versions(session: Session, names: list[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for begin in range(0, len(names), CHUNK):
+        statement = (
+            select(ContingencyRow.name, func.max(ContingencyRow.version))
+            .where(ContingencyRow.name.in_(names[begin : begin + CHUNK]))
+            .group_by(ContingencyRow.name)
+        )
+        found.update({name: version for name, version in session.execute(statement)})
+    return found
+
+
+def _system_row(session: Session, system: System, seen: dict[str, SystemRow]) -> SystemRow:
+    if system.sha256 not in seen:
+        row = session.scalar(select(SystemRow).where(SystemRow.sha256 == system.sha256))
+        if row is None:
+            row = SystemRow(
+                name=system.name,
+                sha256=system.sha256,
+                spec_json=system.to_json(),
+                network_digest=None if system.network_file is None else sha256(system.network_file),
+                created_at=now(),
+            )
+            session.add(row)
+        seen[system.sha256] = row
+    return seen[system.sha256]
+
+
+def find(database: Database, reference: str) -> ContingencyRow:
+    """The latest version of a name, or `name@version`."""
+    with database.read() as session:
+        return find_in(session, reference)
+
+
+def find_in(session: Session, reference: str) -> ContingencyRow:
+    """As `find`, inside a running transaction."""
+    name, version = split_reference(reference)
+    statement = select(ContingencyRow).where(ContingencyRow.name == name)
+    if version is not None:
+        statement = statement.where(ContingencyRow.version == version)
+    row = session.scalar(statement.order_by(ContingencyRow.version.desc()).limit(1))
+    if row is None:
+        raise NotFoundError(
+            f"contingency {reference[:120]!r} is not registered; 'cct-zoo contingencies' lists those there are, "
+            "'cct-zoo register-contingency' adds one."
+        )
+    return row
+
+
+def find_sha256(database: Database, digest: str) -> ContingencyRow | None:
+    """The contingency with exactly this physics, if it is registered."""
+    with database.read() as session:
+        return session.scalar(select(ContingencyRow).where(ContingencyRow.sha256 == digest))
+
+
+def latest(database: Database, after: str = "", limit: int = 1_000_000) -> list[ContingencyRow]:
+    """The latest version of every contingency whose name follows `after`, in order of name."""
+    newest = (
+        select(ContingencyRow.name, func.max(ContingencyRow.version))
+        .where(ContingencyRow.name > after)
+        .group_by(ContingencyRow.name)
+        .order_by(ContingencyRow.name)
+        .limit(limit)
+    )
+    with database.read() as session:
+        statement = (
+            select(ContingencyRow)
+            .where(tuple_(ContingencyRow.name, ContingencyRow.version).in_(newest))
+            .order_by(ContingencyRow.name)
+        )
+        return list(session.scalars(statement))
+
+
+def systems(database: Database) -> list[SystemRow]:
+    """All registered systems, in order of name."""
+    with database.read() as session:
+        return list(session.scalars(select(SystemRow).order_by(SystemRow.name, SystemRow.id)))

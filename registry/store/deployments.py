@@ -1,0 +1,262 @@
+"""Deployments: one active head per contingency name and alias, changed only by replacing it.
+
+Every change ends the active row and adds another inside one write transaction, which a unique
+index backs; the rows are the history, and each knows what a rollback restores.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from contingencies.errors import ConflictError, GateError, NotFoundError, UsageError
+from registry.engine import Database
+from registry.schema import DeploymentRow, HeadRow
+from registry.store.contingencies import find_in
+from registry.store.events import now, record
+from registry.texts import checked_alias, checked_text, current_actor, split_reference
+
+PRODUCTION = "production"
+
+
+@dataclass(frozen=True)
+class Gate:
+    """Largest errors against the strict ODE with which a head may be deployed."""
+
+    mae_s: float = 2e-3
+    max_s: float = 10e-3
+    disagreement: float = 0.1  # share of severities whose status (finite, censored) was wrong
+
+    def objections(self, head: HeadRow) -> list[str]:
+        """What speaks against a head; empty when nothing does."""
+        found = []
+        if head.strict_mae_s is not None and head.strict_mae_s > self.mae_s:
+            found.append(f"mean error {1e3 * head.strict_mae_s:.3g} ms exceeds {1e3 * self.mae_s:g} ms")
+        if head.strict_max_s is not None and head.strict_max_s > self.max_s:
+            found.append(f"maximum error {1e3 * head.strict_max_s:.3g} ms exceeds {1e3 * self.max_s:g} ms")
+        if head.strict_count == 0:
+            found.append("it was not measured against the strict ODE")
+        elif head.strict_disagreements > self.disagreement * head.strict_count:
+            found.append(f"the status was wrong at {head.strict_disagreements} of {head.strict_count} severities")
+        return found
+
+
+def deploy(
+    database: Database,
+    name: str,
+    head_id: int | None = None,
+    *,
+    alias: str = PRODUCTION,
+    reason: str,
+    force: bool = False,
+    gate: Gate | None = None,
+) -> DeploymentRow:
+    """Make a head answer for a contingency's name; default: the newest head of its latest version.
+
+    Raises
+    ------
+    GateError
+        When the head's measured error exceeds the gate and `force` is not set.
+    """
+    checked_alias(alias)
+    reason = checked_text(reason, "reason")
+    if not reason:
+        raise UsageError("a deployment needs a reason for the record; give --reason.")
+    with database.write() as session:
+        head = _chosen_head(session, name, head_id)
+        objections = (gate or Gate()).objections(head)
+        if objections and not force:
+            raise GateError(
+                f"head {head.id} of {head.contingency.name!r} is refused: {'; '.join(objections)}. "
+                "Distill a better one, or deploy it with --force and a reason."
+            )
+        active = _active(session, head.contingency.name, alias)
+        detail = {"forced_against": objections} if objections else {}
+        return _activate(
+            database,
+            session,
+            head,
+            alias,
+            "deploy",
+            reason,
+            active,
+            active.id if active else None,
+            bool(objections),
+            detail,
+        )
+
+
+def choose_head(database: Database, name: str, head_id: int | None) -> HeadRow:
+    """The head that `deploy` would take."""
+    with database.read() as session:
+        return _chosen_head(session, name, head_id)
+
+
+def rollback(
+    database: Database,
+    name: str,
+    *,
+    alias: str = PRODUCTION,
+    reason: str = "",
+    check: Callable[[HeadRow], object] = lambda head: None,
+) -> DeploymentRow:
+    """Restore what was deployed before the active head, or the head that was retired last.
+
+    `check` sees the head that is to answer again, before anything changes.
+    """
+    name, _ = split_reference(name)
+    checked_alias(alias)
+    with database.write() as session:
+        active = _active(session, name, alias)
+        if active is not None:
+            target = session.get(DeploymentRow, active.previous_id) if active.previous_id else None
+        else:
+            target = session.scalar(
+                select(DeploymentRow)
+                .where(DeploymentRow.contingency == name, DeploymentRow.alias == alias)
+                .order_by(DeploymentRow.id.desc())
+                .limit(1)
+            )
+        if target is None:
+            if active is None:
+                raise _nothing_deployed(name, alias)
+            raise ConflictError(
+                f"{name!r} has nothing to roll back to under {alias!r}: head {active.head_id} was the first deployed."
+            )
+        check(target.head)
+        return _activate(
+            database, session, target.head, alias, "rollback", reason, active, target.previous_id, False, {}
+        )
+
+
+def retire(database: Database, name: str, *, alias: str = PRODUCTION, reason: str = "") -> DeploymentRow:
+    """End the active deployment without a successor."""
+    name, _ = split_reference(name)
+    checked_alias(alias)
+    with database.write() as session:
+        active = _active(session, name, alias)
+        if active is None:
+            raise _nothing_deployed(name, alias)
+        _end(session, active)
+        record(session, "retire", name, reason, alias=alias, head=active.head_id, deployment=active.id)
+        database.notify(session, name)
+        return active
+
+
+def active(database: Database, name: str, alias: str = PRODUCTION) -> DeploymentRow:
+    """The deployment that answers now."""
+    if alias != PRODUCTION:
+        checked_alias(alias)
+    name, _ = split_reference(name)
+    with database.read() as session:
+        row = _active(session, name, alias)
+        if row is None:
+            find_in(session, name)  # an unknown name is said to be unknown
+            raise _nothing_deployed(name, alias)
+        return row
+
+
+def all_active(database: Database) -> list[DeploymentRow]:
+    """Every deployment that answers now, in order of name."""
+    with database.read() as session:
+        statement = select(DeploymentRow).where(DeploymentRow.active).order_by(DeploymentRow.contingency)
+        return list(session.scalars(statement))
+
+
+def history(database: Database, name: str, alias: str | None = None) -> list[DeploymentRow]:
+    """All deployments of a name, oldest first."""
+    name, _ = split_reference(name)
+    statement = select(DeploymentRow).where(DeploymentRow.contingency == name).order_by(DeploymentRow.id)
+    if alias is not None:
+        statement = statement.where(DeploymentRow.alias == checked_alias(alias))
+    with database.read() as session:
+        find_in(session, name)
+        return list(session.scalars(statement))
+
+
+# --- inside a transaction ---------------------------------------------------------------------
+
+
+def _nothing_deployed(name: str, alias: str) -> NotFoundError:
+    return NotFoundError(f"{name!r} has no head deployed under {alias!r}; 'cct-zoo deploy {name}' deploys one.")
+
+
+def _chosen_head(session: Session, name: str, head_id: int | None) -> HeadRow:
+    contingency = find_in(session, name)
+    if head_id is not None:
+        head = session.get(HeadRow, head_id)
+        if head is None:
+            raise NotFoundError(
+                f"head {head_id} does not exist; 'cct-zoo heads {contingency.name}' lists those there are."
+            )
+        if head.contingency.name != contingency.name:
+            raise ConflictError(f"head {head_id} belongs to {head.contingency.name!r}, not to {contingency.name!r}.")
+        return head
+    newest = select(HeadRow).where(HeadRow.contingency_id == contingency.id).order_by(HeadRow.id.desc()).limit(1)
+    head = session.scalar(newest)
+    if head is None:
+        raise NotFoundError(
+            f"{contingency.name!r} version {contingency.version} has no head; "
+            f"'cct-zoo distill {contingency.name}' makes one."
+        )
+    return head
+
+
+def _active(session: Session, name: str, alias: str) -> DeploymentRow | None:
+    return session.scalar(
+        select(DeploymentRow).where(
+            DeploymentRow.contingency == name, DeploymentRow.alias == alias, DeploymentRow.active
+        )
+    )
+
+
+def _end(session: Session, row: DeploymentRow) -> None:
+    row.active = False
+    row.ended_at = now()
+    session.flush()  # before the next row of the slot, or the unique index would refuse it
+
+
+def _activate(
+    database: Database,
+    session: Session,
+    head: HeadRow,
+    alias: str,
+    action: str,
+    reason: str,
+    replaced: DeploymentRow | None,
+    previous_id: int | None,
+    forced: bool,
+    detail: dict[str, list[str]],
+) -> DeploymentRow:
+    name = head.contingency.name
+    if replaced is not None:
+        _end(session, replaced)
+    row = DeploymentRow(
+        contingency=name,
+        alias=alias,
+        head=head,
+        previous_id=previous_id,
+        active=True,
+        action=action,
+        forced=forced,
+        reason=checked_text(reason, "reason"),
+        actor=current_actor(),
+        created_at=now(),
+        ended_at=None,
+    )
+    session.add(row)
+    session.flush()
+    record(
+        session,
+        action,
+        name,
+        reason,
+        alias=alias,
+        head=head.id,
+        deployment=row.id,
+        replaced_head=replaced.head_id if replaced else None,
+        **detail,
+    )
+    database.notify(session, name)
+    return row

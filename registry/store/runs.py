@@ -1,0 +1,262 @@
+"""Datasets, training runs and checkpoints: what was trained, on what, and whether it still lives."""
+
+import json
+import math
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import CursorResult, or_, select, update
+from sqlalchemy.orm import selectinload
+
+from contingencies.errors import ConflictError, NotFoundError, UsageError
+from registry.engine import Database
+from registry.schema import (
+    RUN_MODES,
+    CheckpointMemberRow,
+    CheckpointRow,
+    ContingencyRow,
+    DatasetRow,
+    RunMemberRow,
+    RunRow,
+)
+from registry.store.events import now, record
+
+MAX_ERROR = 4000  # characters of a failure that are kept
+
+
+def add_dataset(
+    database: Database, contingency_id: int, digest: str, grid: Mapping[str, Any], fraction: float, seed: int
+) -> DatasetRow:
+    """Record a dataset by the digest of its content; the same one again is the same row."""
+    with database.write() as session:
+        row = session.scalar(
+            select(DatasetRow).where(DatasetRow.contingency_id == contingency_id, DatasetRow.digest == digest)
+        )
+        if row is None:
+            row = DatasetRow(
+                contingency_id=contingency_id,
+                digest=digest,
+                grid_json=_json(grid),
+                fraction=fraction,
+                seed=seed,
+                created_at=now(),
+            )
+            session.add(row)
+            session.flush()
+        return row
+
+
+def start_run(
+    database: Database,
+    mode: str,
+    model: str,
+    members: Sequence[tuple[int, int | None]],
+    *,
+    config: Mapping[str, Any],
+    seed: int,
+    fraction: float,
+    code_version: str,
+    uid: str | None = None,
+) -> RunRow:
+    """A new run in status "running".
+
+    Parameters
+    ----------
+    mode : "moe", "separate" or "baseline"
+    model : str
+        Name in the catalogue of surrogates.
+    members : sequence of (contingency id, dataset id or None)
+    uid : str, optional
+        Identity shared with the tracking spool; made up when not given.
+    """
+    if mode not in RUN_MODES:
+        raise UsageError(f"run mode {mode[:40]!r} is not known; use one of {', '.join(RUN_MODES)}.")
+    at = now()
+    with database.write() as session:
+        row = RunRow(
+            uid=uid or uuid.uuid4().hex,
+            mode=mode,
+            model=model,
+            config_json=_json(config),
+            seed=seed,
+            fraction=fraction,
+            status="running",
+            started_at=at,
+            heartbeat_at=at,
+            code_version=code_version,
+            metrics_json="{}",
+            members=[RunMemberRow(contingency_id=c, dataset_id=d) for c, d in members],
+        )
+        session.add(row)
+        session.flush()
+        record(session, "start-run", f"run-{row.id}", model=model, mode=mode)
+        return row
+
+
+def heartbeat(database: Database, run_id: int) -> bool:
+    """Say that a run lives; False when it has been given up as stale meanwhile and should stop."""
+    with database.write() as session:
+        return _change(session.execute(_running(run_id).values(heartbeat_at=now())))
+
+
+def finish_run(database: Database, run_id: int, metrics: Mapping[str, float] | None = None) -> None:
+    """End a run well."""
+    _end_run(database, run_id, "finished", metrics_json=_metrics(metrics))
+
+
+def fail_run(database: Database, run_id: int, error: str) -> None:
+    """End a run badly, with what went wrong."""
+    _end_run(database, run_id, "failed", error=error[:MAX_ERROR].replace("\x00", ""))
+
+
+def _end_run(database: Database, run_id: int, status: str, **values: Any) -> None:
+    at = now()
+    with database.write() as session:
+        statement = _running(run_id).values(status=status, finished_at=at, heartbeat_at=at, **values)
+        if not _change(session.execute(statement)):
+            row = session.get(RunRow, run_id)
+            if row is None:
+                raise NotFoundError(f"run {run_id} does not exist.")
+            raise ConflictError(f"run {run_id} is {row.status}, not running; it cannot become {status}.")
+        record(session, f"{status}-run", f"run-{run_id}")
+
+
+def mark_stale(database: Database, silent_for: timedelta) -> list[RunRow]:
+    """Give up runs whose last heartbeat is older than `silent_for`; returns them."""
+    at = now()
+    with database.write() as session:
+        silent = list(
+            session.scalars(select(RunRow).where(RunRow.status == "running", RunRow.heartbeat_at < at - silent_for))
+        )
+        for row in silent:
+            row.status, row.finished_at = "stale", at
+            record(session, "stale-run", f"run-{row.id}")
+        session.flush()
+        return silent
+
+
+def set_mlflow_run(database: Database, uid: str, mlflow_run_id: str) -> bool:
+    """Remember under which id MLflow keeps a run; False when the registry does not know the run."""
+    with database.write() as session:
+        statement = update(RunRow).where(RunRow.uid == uid).values(mlflow_run_id=mlflow_run_id)
+        return _change(session.execute(statement))
+
+
+def get_run(database: Database, run_id: int) -> RunRow:
+    """One run with its members."""
+    with database.read() as session:
+        row = session.scalar(select(RunRow).where(RunRow.id == run_id).options(selectinload(RunRow.members)))
+    if row is None:
+        raise NotFoundError(f"run {run_id} does not exist.")
+    return row
+
+
+def runs(database: Database, status: str | None = None, limit: int = 1000) -> list[RunRow]:
+    """Runs, newest first."""
+    statement = select(RunRow).options(selectinload(RunRow.members)).order_by(RunRow.id.desc()).limit(limit)
+    if status is not None:
+        statement = statement.where(RunRow.status == status)
+    with database.read() as session:
+        return list(session.scalars(statement))
+
+
+def add_checkpoint(
+    database: Database,
+    digest: str,
+    size: int,
+    parameters: int,
+    kind: str,
+    members: Mapping[int, int],
+    *,
+    run_id: int | None = None,
+    parent_id: int | None = None,
+    metrics: Mapping[str, float] | None = None,
+) -> CheckpointRow:
+    """A checkpoint whose bytes lie in the artifact store.
+
+    Parameters
+    ----------
+    kind : str
+        Which loader reads it (`zoo.sources.LOADERS`).
+    members : {contingency id: expert index}
+    parent_id : int, optional
+        The checkpoint it was continued from.
+    """
+    if not members:
+        raise UsageError("a checkpoint must serve at least one contingency.")
+    with database.write() as session:
+        row = CheckpointRow(
+            run_id=run_id,
+            parent_id=parent_id,
+            digest=digest,
+            size=size,
+            parameters=parameters,
+            kind=kind,
+            metrics_json=_metrics(metrics),
+            created_at=now(),
+            members=[CheckpointMemberRow(contingency_id=c, expert=e) for c, e in members.items()],
+        )
+        session.add(row)
+        session.flush()
+        record(session, "checkpoint", f"checkpoint-{row.id}", run=run_id, kind=kind, parameters=parameters)
+        return row
+
+
+def get_checkpoint(database: Database, checkpoint_id: int) -> CheckpointRow:
+    """One checkpoint with its members."""
+    with database.read() as session:
+        row = session.scalar(
+            select(CheckpointRow)
+            .where(CheckpointRow.id == checkpoint_id)
+            .options(selectinload(CheckpointRow.members), selectinload(CheckpointRow.run))
+        )
+    if row is None:
+        raise NotFoundError(f"checkpoint {checkpoint_id} does not exist; 'cct-zoo heads' and 'cct-zoo show' name them.")
+    return row
+
+
+def default_checkpoint(database: Database, contingency_id: int) -> CheckpointRow:
+    """The newest checkpoint that serves a contingency and whose run, if it has one, is finished."""
+    statement = (
+        select(CheckpointRow)
+        .join(CheckpointMemberRow)
+        .outerjoin(RunRow, CheckpointRow.run_id == RunRow.id)
+        .where(
+            CheckpointMemberRow.contingency_id == contingency_id,
+            or_(CheckpointRow.run_id.is_(None), RunRow.status == "finished"),
+        )
+        .options(selectinload(CheckpointRow.members))
+        .order_by(CheckpointRow.id.desc())
+        .limit(1)
+    )
+    with database.read() as session:
+        row = session.scalar(statement)
+        if row is None:
+            contingency = session.get_one(ContingencyRow, contingency_id)
+            raise NotFoundError(f"{contingency.name!r} version {contingency.version} has no finished checkpoint.")
+        return row
+
+
+def _running(run_id: int) -> Any:
+    return update(RunRow).where(RunRow.id == run_id, RunRow.status == "running")
+
+
+def _change(result: Any) -> bool:
+    assert isinstance(result, CursorResult)
+    return bool(result.rowcount == 1)
+
+
+def _metrics(metrics: Mapping[str, float] | None) -> str:
+    """Metrics as JSON; one that diverged is kept as null rather than losing the run's end over it."""
+    return _json({k: v if math.isfinite(v) else None for k, v in (metrics or {}).items()})
+
+
+def _json(value: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(dict(value), sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise UsageError(
+            f"a configuration or metric cannot be stored as JSON ({error}); use plain finite values."
+        ) from None
