@@ -1,0 +1,133 @@
+"""What every surrogate answers: states over time, severity and clearing instant, differentiable in all three.
+
+Boundary extraction, metrics, training and registration work on this interface alone. A surrogate
+carries the operators of its members (one entry for a single-contingency model); a row of a batch
+belongs to one member.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contingencies.errors import UsageError
+from contingencies.operators import PhaseOperators
+
+Member = int | Tensor  # index into Surrogate.members; a tensor of indices broadcasts with the other arguments
+
+
+class Scenarios(Protocol):
+    """Complete trajectories of one member, as NumPy arrays."""
+
+    @property
+    def alpha(self) -> np.ndarray:
+        """(s,) severities"""
+
+    @property
+    def t_c(self) -> np.ndarray:
+        """(s,) clearing instants, s"""
+
+    @property
+    def t(self) -> np.ndarray:
+        """(k,) output times, s, evenly spaced from 0 to T"""
+
+    @property
+    def states(self) -> np.ndarray:
+        """(s, k, 2 n) angles in rad, then speeds in pu"""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Samples of trajectories: one instant of one scenario of one member each."""
+
+    t: Tensor  # (m,) s
+    alpha: Tensor  # (m,)
+    t_c: Tensor  # (m,) s
+    member: Tensor  # (m,) int64
+    states: Tensor  # (m, 2 n) angles in rad, then speeds in pu
+
+
+class Surrogate(torch.nn.Module, ABC):
+    """A model of all trajectories of its members.
+
+    Parameters
+    ----------
+    members : sequence of PhaseOperators
+        Contingencies of one system with one study window.
+    dtype : torch.dtype
+        Of parameters and answers.
+    """
+
+    def __init__(self, members: Sequence[PhaseOperators], dtype: torch.dtype) -> None:
+        super().__init__()
+        check_members(members)
+        self.members = tuple(members)
+        self.dtype = dtype
+
+    @property
+    def n_machines(self) -> int:
+        return self.members[0].n_machines
+
+    @property
+    def n_parameters(self) -> int:
+        """Trainable parameters."""
+        return sum(parameter.numel() for parameter in self.parameters())
+
+    @abstractmethod
+    def states(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> Tensor:
+        """States at instants t of scenarios (alpha, t_c).
+
+        Parameters
+        ----------
+        t, alpha, t_c : Tensor
+            Broadcastable to a common shape (...); s, 1, s.
+        member : int or int64 Tensor
+            Which contingency; a tensor broadcasts with the others.
+
+        Returns
+        -------
+        Tensor (..., 2 n)
+            Angles in rad, then absolute speeds in pu.
+        """
+
+    @abstractmethod
+    def states_and_rates(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> tuple[Tensor, Tensor]:
+        """States and their right-hand time derivatives (rad/s, pu/s), each (..., 2 n), in one forward pass."""
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Builder arguments as plain JSON values: with the members enough to rebuild the model."""
+
+    def trajectories(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: int = 0) -> Tensor:
+        """States (a, c, k, 2 n) of the grid of severities alpha (a,), clearing instants t_c (c,) and times t (k,)."""
+        return self.states(t, alpha[:, None, None], t_c[:, None], member)
+
+    def calibrate(self, scenarios: Sequence[Scenarios]) -> None:  # noqa: B027 - nothing to scale is a valid answer
+        """Fix the scales of inputs and outputs from training trajectories, one entry per member; once per model."""
+
+    def extra_terms(self, rows: Rows) -> dict[str, Tensor]:
+        """Named mean-squared penalties beside data and residuals, each made comparable to the data misfit."""
+        return {}
+
+
+def check_members(members: Sequence[PhaseOperators]) -> None:
+    """Refuse members that one model cannot hold: none, duplicates, other machines, other windows."""
+    if not members:
+        raise UsageError("a model needs at least one contingency.")
+    first, names = members[0], set()
+    for operators in members:
+        if operators.name in names:
+            raise UsageError(f"contingency {operators.name} is named twice; give each member once.")
+        names.add(operators.name)
+        if operators.machine_buses != first.machine_buses or not np.array_equal(operators.delta_0, first.delta_0):
+            raise UsageError(
+                f"{operators.name} and {first.name} belong to different systems; one model serves one system."
+            )
+        if operators.window != first.window:
+            raise UsageError(
+                f"{operators.name} and {first.name} have different study windows; one model serves one window."
+            )
