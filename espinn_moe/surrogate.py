@@ -106,7 +106,7 @@ class Surrogate(torch.nn.Module, ABC):
         """States (a, c, k, 2 n) of the grid of severities alpha (a,), clearing instants t_c (c,) and times t (k,)."""
         return self.states(t, alpha[:, None, None], t_c[:, None], member)
 
-    def calibrate(self, scenarios: Sequence[Scenarios]) -> None:  # noqa: B027 - nothing to scale is a valid answer
+    def calibrate(self, scenarios: Sequence[Scenarios]) -> None:
         """Fix the scales of inputs and outputs from training trajectories, one entry per member; once per model."""
 
     def extra_terms(self, rows: Rows) -> dict[str, Tensor]:
