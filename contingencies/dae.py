@@ -98,8 +98,10 @@ class DAE:
         # The end of a leg is the start of the next, whose voltages hold from then on.
         rows = [slice(None, -1), slice(None, -1), slice(None)]
         parts = list(zip(legs, rows, strict=True))
+        t = np.concatenate([start + leg.t[r] for start, (leg, r) in zip(starts, parts, strict=True)])
+        t[-1] = window.T  # not one round-off beside it
         return DaeTrajectory(
-            t=np.concatenate([start + leg.t[r] for start, (leg, r) in zip(starts, parts, strict=True)]),
+            t=t,
             delta=np.concatenate([leg.delta[r] for leg, r in parts]),
             omega=np.concatenate([leg.omega[r] for leg, r in parts]),
             V=np.concatenate([leg.V[r, : ops.network.n_buses] for leg, r in parts]),
