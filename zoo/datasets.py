@@ -1,0 +1,120 @@
+"""Training and evaluation scenarios: grids, splits, data fractions, seeds.
+
+A scenario is one (alpha, t_c) with its complete trajectory from the fast reduced ODE. Training uses
+a 51 x 51 grid; evaluation the nested 101 x 101 grid without the training pairs. A data fraction keeps
+complete scenarios; which ones depends on the contingency, the seed and the grid alone, so
+every method sees the same subset, and a smaller fraction is part of a larger one.
+"""
+
+import hashlib
+import zlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from contingencies.errors import SolverError, UsageError
+from contingencies.network import Float
+from contingencies.ode import FastODE, output_times
+from contingencies.operators import PhaseOperators
+
+TRAINING_POINTS = 51  # per axis; 2,601 scenarios
+EVALUATION_POINTS = 101  # per axis; 7,600 held-out scenarios once the training pairs are removed
+
+
+@dataclass(frozen=True, eq=False)
+class ScenarioSet:
+    """Complete trajectories of scenarios of one contingency, in ascending order of alpha and then t_c."""
+
+    contingency: str
+    alpha: Float  # (s,)
+    t_c: Float  # (s,) s
+    t: Float  # (k,) s
+    states: Float  # (s, k, 2 n): angles in rad, then speeds in pu
+    fraction: float
+    seed: int
+    points: int  # of the full grid, per axis
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what a model can learn from."""
+        content = hashlib.sha256(self.contingency.encode())
+        for array in (self.alpha, self.t_c, self.t, self.states):
+            content.update(repr(array.shape).encode())
+            content.update(np.ascontiguousarray(array, dtype="<f8").data)
+        return content.hexdigest()
+
+    @property
+    def description(self) -> dict[str, float | int]:
+        """The grid in plain values, for records."""
+        return {"points_per_axis": self.points, "scenarios": len(self.alpha), "times": len(self.t)}
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationGrid:
+    """The dense grid; `held_out` (a, c) marks the pairs that no training set contains."""
+
+    alpha: Float  # (a,)
+    t_c: Float  # (c,) s
+    held_out: np.ndarray  # (a, c) bool
+
+    @property
+    def unseen_alpha(self) -> Float:
+        """Severities between those of the training grid, where CCT errors are measured."""
+        return self.alpha[1::2]
+
+
+def training_axes(operators: PhaseOperators, points: int = TRAINING_POINTS) -> tuple[Float, Float]:
+    """Severities and clearing instants (points,) each of the training grid."""
+    return np.linspace(*operators.severity, points), np.linspace(*operators.window.t_c, points)
+
+
+def evaluation_grid(operators: PhaseOperators) -> EvaluationGrid:
+    """The nested 101 x 101 grid with its 7,600 held-out pairs."""
+    alpha, t_c = training_axes(operators, EVALUATION_POINTS)
+    held_out = np.ones((len(alpha), len(t_c)), dtype=bool)
+    held_out[::2, ::2] = False
+    return EvaluationGrid(alpha, t_c, held_out)
+
+
+def chosen_scenarios(contingency: str, fraction: float, seed: int, points: int = TRAINING_POINTS) -> np.ndarray:
+    """Row-major indices (s,) of the scenarios of the full grid that a fraction keeps, ascending."""
+    if not 0.0 < fraction <= 1.0:  # also refuses NaN
+        raise UsageError(f"fraction {fraction} is not in (0, 1]; give the part of the scenarios to learn from, as 0.1.")
+    total = points * points
+    count = int(np.floor(fraction * total + 0.5))
+    if count == 0:
+        raise UsageError(
+            f"fraction {fraction} of {total} scenarios leaves none for {contingency}; use at least {1.0 / total:.1g}."
+        )
+    order = np.random.default_rng([seed, zlib.crc32(contingency.encode())]).permutation(total)
+    return np.sort(order[:count])
+
+
+def training_set(
+    operators: PhaseOperators, fraction: float = 1.0, seed: int = 0, points: int = TRAINING_POINTS
+) -> ScenarioSet:
+    """Simulate the scenarios that `fraction` of the training grid keeps.
+
+    Parameters
+    ----------
+    operators : PhaseOperators
+    fraction : float
+        Part of the complete scenarios, in (0, 1].
+    seed : int
+        Of the choice; the same for every method that is to be compared.
+    points : int
+        Grid points per axis.
+    """
+    chosen = chosen_scenarios(operators.name, fraction, seed, points)
+    alphas, t_cs = training_axes(operators, points)
+    t = output_times(operators)
+    rows, columns = np.divmod(chosen, points)
+    states = np.empty((len(chosen), len(t), 2 * operators.n_machines))
+    for row in np.unique(rows):
+        mine = rows == row
+        states[mine] = FastODE(operators, float(alphas[row])).states(t_cs[columns[mine]], t)
+    if not np.isfinite(states).all():
+        raise SolverError(
+            f"{operators.name}: the fast integrator failed on a training scenario; check the machine data."
+        )
+    return ScenarioSet(operators.name, alphas[rows], t_cs[columns], t, states, fraction, seed, points)
