@@ -129,7 +129,7 @@ def _ask_piece(samples: _Samples, low: float, high: float) -> None:
 
 
 def _series(coordinate: Coordinate, edge: float, low: float, high: float) -> Series:
-    empty = Series(coordinate, edge, (0.0, 1.0), (0.0,))
+    empty = Series(coordinate, float(edge), (0.0, 1.0), (0.0,))
     if coordinate == "plain":
         return replace(empty, u_range=(low, high))
     u = sorted(math.sqrt(abs(end - edge)) for end in (low, high))

@@ -1,0 +1,1 @@
+"""Every surrogate, built, trained, judged and deployed the same way."""

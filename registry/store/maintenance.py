@@ -1,21 +1,66 @@
 """What `verify` and `gc` ask: which files rows refer to, and which heads nothing needs."""
 
 from collections import defaultdict
+from collections.abc import Collection
 
-from sqlalchemy import delete, exists, select
+from sqlalchemy import delete, exists, select, text
 from sqlalchemy.orm import aliased
 
 from registry.engine import Database
-from registry.schema import CheckpointRow, DeploymentRow, HeadRow, SystemRow
+from registry.schema import CheckpointRow, ContingencyRow, DeploymentRow, HeadRow, SystemRow
 from registry.store.events import record
 
 
-def references(database: Database) -> dict[str, list[str]]:
-    """Digest -> the rows that refer to it, as words."""
+def all_contingencies(database: Database) -> list[ContingencyRow]:
+    """Every version of every contingency."""
+    with database.read() as session:
+        return list(session.scalars(select(ContingencyRow).order_by(ContingencyRow.id)))
+
+
+def all_heads(database: Database) -> list[HeadRow]:
+    """Every head."""
+    with database.read() as session:
+        return list(session.scalars(select(HeadRow).order_by(HeadRow.id)))
+
+
+def database_problems(database: Database) -> list[str]:
+    """What the database itself finds wrong with its file; PostgreSQL checks on its own."""
+    if not database.is_sqlite:
+        return []
+    with database.read() as session:
+        found = [str(row[0]) for row in session.execute(text("PRAGMA integrity_check")) if row[0] != "ok"]
+        broken = session.execute(text("PRAGMA foreign_key_check")).all()
+        return [f"database: {problem}" for problem in found] + [
+            f"database: row {row[1]} of {row[0]} refers to a row of {row[2]} that does not exist" for row in broken
+        ]
+
+
+def deployment_problems(database: Database) -> tuple[int, list[str]]:
+    """How many deployments there are, and which contradict each other or their heads."""
+    problems, active = [], set()
+    with database.read() as session:
+        rows = list(session.scalars(select(DeploymentRow).order_by(DeploymentRow.id)))
+        for row in rows:
+            slot = (row.contingency, row.alias)
+            if row.head.contingency.name != row.contingency:
+                problems.append(f"deployment {row.id} of {row.contingency} uses a head of {row.head.contingency.name}")
+            if row.active and slot in active:
+                problems.append(f"{row.contingency} has two active deployments under {row.alias}")
+            if row.active != (row.ended_at is None):
+                problems.append(f"deployment {row.id} is half ended")
+            if row.active:
+                active.add(slot)
+    return len(rows), problems
+
+
+def references(database: Database, without_heads: Collection[int] = ()) -> dict[str, list[str]]:
+    """Digest -> the rows that refer to it, as words; `without_heads` are treated as removed."""
     found: dict[str, list[str]] = defaultdict(list)
+    ignored = set(without_heads)
     with database.read() as session:
         for row_id, digest in session.execute(select(HeadRow.id, HeadRow.digest)):
-            found[digest].append(f"head {row_id}")
+            if row_id not in ignored:
+                found[digest].append(f"head {row_id}")
         for row_id, digest in session.execute(select(CheckpointRow.id, CheckpointRow.digest)):
             found[digest].append(f"checkpoint {row_id}")
         networks = select(SystemRow.name, SystemRow.network_digest).where(SystemRow.network_digest.is_not(None))

@@ -1,4 +1,4 @@
-"""What several commands share: output as JSON, progress on long work, finding a contingency."""
+"""What several commands share: output as JSON, progress on long work, finding the registry."""
 
 import json
 import sys
@@ -12,6 +12,24 @@ import click
 PROGRESS_INTERVAL_S = 5.0  # off a terminal, one line per interval
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def registry_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --home and --registry; the command gets them as `home` and `registry`."""
+    command = click.option(
+        "--registry",
+        metavar="URL",
+        envvar="CCT_ZOO_REGISTRY",
+        help="A PostgreSQL registry instead of the SQLite file in the home (also CCT_ZOO_REGISTRY).",
+    )(command)
+    return click.option(
+        "--home",
+        metavar="FOLDER",
+        envvar="CCT_ZOO_HOME",
+        default=".cct-zoo",
+        show_default=True,
+        help="The zoo home: registry, artifacts, runs (also CCT_ZOO_HOME).",
+    )(command)
 
 
 def print_json(value: Any) -> None:

@@ -1,0 +1,126 @@
+"""Commands that make and list heads."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from zoo.commands.common import json_option, print_json, progress, registry_options
+
+if TYPE_CHECKING:
+    from espinn_moe.head import HeadKind
+    from registry.schema import HeadRow
+
+
+def head_report(row: "HeadRow") -> dict[str, Any]:
+    """A head as plain values for people and programs."""
+    errors = json.loads(row.errors_json)
+    return {
+        "head": row.id,
+        "contingency": row.contingency.name,
+        "contingency_version": row.contingency.version,
+        "source": row.source,
+        "checkpoint": row.checkpoint_id,
+        "kind": row.kind,
+        "severity": [row.severity_low, row.severity_high],
+        "intervals": [{"from": a, "to": b, "status": status} for a, b, status in json.loads(row.intervals_json)],
+        "error_bound_s": row.error_bound_s,
+        "reconstruction_mae_s": errors["reconstruction"]["mae_s"],
+        "reconstruction_max_s": errors["reconstruction"]["max_s"],
+        "strict_severities": row.strict_count,
+        "strict_mae_s": row.strict_mae_s,
+        "strict_max_s": row.strict_max_s,
+        "strict_disagreements": row.strict_disagreements,
+        "digest": row.digest,
+        "size": row.size,
+        "created_at": row.created_at.isoformat(timespec="seconds"),
+    }
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{1e3 * seconds:.4f} ms"
+
+
+def _head_line(report: dict[str, Any]) -> str:
+    source = "reference" if report["checkpoint"] is None else f"checkpoint {report['checkpoint']}"
+    finite = [f"{i['from']:.4f}..{i['to']:.4f}" for i in report["intervals"] if i["status"] == "finite"]
+    return (
+        f"head {report['head']}  {report['contingency']} v{report['contingency_version']}  "
+        f"{report['kind']} from {source}  finite {', '.join(finite) or 'nowhere'}  strict MAE {_milliseconds(report['strict_mae_s'])} "
+        f"max {_milliseconds(report['strict_max_s'])} (n = {report['strict_severities']}, "
+        f"{report['strict_disagreements']} of other status)  bound {_milliseconds(report['error_bound_s'])}"
+    )
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--source", default="reference", show_default=True, help="reference, latest, or the number of a checkpoint."
+)
+@click.option(
+    "--head",
+    "kind",
+    type=click.Choice(["chebyshev", "network"]),
+    default="chebyshev",
+    show_default=True,
+    help="Chebyshev series in the edge coordinate, or the paper's small network.",
+)
+@click.option(
+    "--strict",
+    type=click.IntRange(0, 1000),
+    default=12,
+    show_default=True,
+    help="Severities measured against the strict ODE (seconds each); 0 leaves the head unmeasured.",
+)
+@click.option("--seed", type=click.IntRange(0, 2**31), default=0, show_default=True, help="Draws the severities.")
+@registry_options
+@json_option
+def distill(
+    name: str, source: str, kind: "HeadKind", strict: int, seed: int, home: str, registry: str | None, as_json: bool
+) -> None:
+    """Distill a CCT head of contingency NAME and measure its error.
+
+    NAME is registered (NAME@VERSION for an older version) or shipped.
+    """
+    from registry.home import Home
+    from zoo.distill import distill as make_head
+    from zoo.resolve import find_registered
+
+    with Home.open(home, registry) as opened:
+        row = find_registered(opened, name)
+        with progress(f"{name}: strict ODE", strict) as report:
+
+            def tell(stage: str, done: int, total: int) -> None:
+                if stage == "strict":
+                    report(done)
+
+            head = make_head(opened, row, source, kind=kind, strict=strict, seed=seed, report=tell)
+    made = head_report(head)
+    print_json(made) if as_json else click.echo(_head_line(made))
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="The newest so many.")
+@registry_options
+@json_option
+def heads(name: str | None, limit: int, home: str, registry: str | None, as_json: bool) -> None:
+    """List heads, newest first: all of them, or those of contingency NAME (or NAME@VERSION)."""
+    from registry.home import Home
+    from registry.store import contingencies, deployments
+    from registry.store.heads import heads_of
+
+    with Home.open(home, registry, create=False) as opened:
+        if name is not None:
+            contingencies.find(opened.database, name)
+        rows = heads_of(opened.database, name, limit)
+        aliases: dict[int, list[str]] = {}
+        for deployment in deployments.all_active(opened.database):
+            aliases.setdefault(deployment.head_id, []).append(deployment.alias)
+    reports = [head_report(row) | {"deployed": aliases.get(row.id, [])} for row in rows]
+    if as_json:
+        print_json(reports)
+        return
+    for report in reports:
+        deployed = f"  [{', '.join(report['deployed'])}]" if report["deployed"] else ""
+        click.echo(_head_line(report) + deployed)

@@ -1,0 +1,42 @@
+"""The command that registers contingencies."""
+
+import click
+
+from zoo.commands.common import json_option, print_json, progress, registry_options
+
+
+@click.command("register-contingency")
+@click.argument("files", nargs=-1, required=True)
+@registry_options
+@json_option
+def register_contingency(files: tuple[str, ...], home: str, registry: str | None, as_json: bool) -> None:
+    """Register contingencies: YAML FILES, directories of them, or names of shipped ones.
+
+    All of them are registered, or none. The same physics is registered once; a changed
+    description of a known name becomes its next version.
+    """
+    from registry.home import Home
+    from zoo.register import check_physics, read_contingencies
+
+    contingencies = read_contingencies(files)
+    with progress("checking", len(contingencies)) as report:
+        check_physics(contingencies, report)
+    with Home.open(home, registry) as opened:
+        results = opened.register(contingencies)
+    if as_json:
+        print_json(
+            [
+                {
+                    "contingency": result.row.name,
+                    "version": result.row.version,
+                    "created": result.created,
+                    "sha256": result.row.sha256,
+                    "system": result.row.system.name,
+                }
+                for result in results
+            ]
+        )
+        return
+    for result in results:
+        verdict = "registered" if result.created else "already registered"
+        click.echo(f"{result.row.name}  version {result.row.version}  {verdict}  {result.row.sha256[:12]}")
