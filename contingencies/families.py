@@ -69,9 +69,38 @@ class Recipe:
                 f"use {' or '.join(ACTIONS[self.fault])}."
             )
         if (self.clearing == "set-mechanical") != (self.factor is not None):
-            raise UsageError(
-                "clearing 'set-mechanical', and no other, needs a factor: post-clearing over pre-fault P_m."
-            )
+            raise UsageError("clearing 'set-mechanical', and no other, needs a factor of the pre-fault P_m; give it.")
+        try:  # at a place that any network could have: what is wrong with the recipe is wrong everywhere
+            self.spec("recipe", "", "recipe", self.fault_at((1, 2)), self.clearing_at((1, 2)))
+        except ValidationError as error:
+            raise UsageError(f"{_first_problem(error)}.") from None
+
+    def fault_at(self, buses: tuple[int, ...], circuit: int | None = None) -> Fault:
+        """The fault at a line's two buses, or at a bus or machine."""
+        if self.fault == "line":
+            return LineFault(kind="line", line=(buses[0], buses[1]), circuit=circuit, position=self.position)
+        if self.fault == "bus":
+            return BusFault(kind="bus", bus=buses[0], shunt_pu=self.shunt)
+        return MechanicalFault(kind="mechanical", generator=buses[0], coefficient=self.coefficient)
+
+    def clearing_at(self, line: tuple[int, int] | None = None, circuit: int | None = None) -> Clearing:
+        """The clearing action; a bus fault cleared by opening a line names the line."""
+        if self.clearing == "remove-line":
+            return RemoveLine(action="remove-line", line=line, circuit=circuit)
+        if self.clearing == "trip-feeders":
+            return TripFeeders(action="trip-feeders")
+        if self.clearing == "restore-mechanical":
+            return RestoreMechanical(action="restore-mechanical")
+        if self.factor is not None:
+            return SetMechanical(action="set-mechanical", generator=None, factor=self.factor)
+        return Restore(action="restore")
+
+    def spec(self, name: str, description: str, system: str, fault: Fault, clearing: Clearing) -> ContingencySpec:
+        """A member's description."""
+        return ContingencySpec(
+            name=name, description=description, system=system, fault=fault, clearing=clearing,
+            window=self.window, severity=self.severity, stability=self.stability,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -127,15 +156,17 @@ def generate_family(system: System, recipe: Recipe, reference: str | None = None
 def _member(candidate: _Candidate, system: System, recipe: Recipe, reference: str) -> Contingency:
     name = f"{system.name}-{candidate.place}"
     try:
-        spec = ContingencySpec(
-            name=name, description=candidate.description, system=reference, fault=candidate.fault,
-            clearing=candidate.clearing, window=recipe.window, severity=recipe.severity, stability=recipe.stability,
-        )  # fmt: skip
+        spec = recipe.spec(name, candidate.description, reference, candidate.fault, candidate.clearing)
     except ValidationError as error:
-        first = error.errors()[0]
-        field = ".".join(map(str, first["loc"])) or "the recipe"
-        raise SpecError(f"{name}: {field}: {first['msg'].removeprefix('Value error, ')}; change the recipe.") from None
+        raise SpecError(f"{name}: {_first_problem(error)}; give the system a shorter name or path.") from None
     return Contingency(spec, system)
+
+
+def _first_problem(error: ValidationError) -> str:
+    first = error.errors()[0]
+    field = "".join(f"{step}: " for step in first["loc"][:1])
+    message = first["msg"].removeprefix("Value error, ")
+    return f"{field}{message[0].lower()}{message[1:]}"
 
 
 # --- lines ------------------------------------------------------------------------------------
@@ -165,7 +196,6 @@ def _branches(network: Network) -> Iterator[_Branch]:
 
 def _line_candidates(network: Network, recipe: Recipe) -> Candidates:
     remove = recipe.clearing == "remove-line"
-    clearing = RemoveLine(action="remove-line", line=None) if remove else Restore(action="restore")
     suffix, outcome = ("remove", "opening the line") if remove else ("restore", "restoring the topology")
     where = "Midpoint fault" if recipe.position == 0.5 else f"Fault at {recipe.position:g}"
     for branch in sorted(_branches(network), key=lambda branch: branch.index):
@@ -175,14 +205,7 @@ def _line_candidates(network: Network, recipe: Recipe) -> Candidates:
             yield LeftOut(place, problem)
             continue
         description = f"{where} on line {branch.label}, cleared by {outcome}."
-        yield _Candidate(place, description, _line_fault(branch, recipe.position), clearing)
-
-
-def _line_fault(branch: _Branch, position: float) -> LineFault:
-    try:
-        return LineFault(kind="line", line=branch.ends, circuit=branch.circuit, position=position)
-    except ValidationError as error:
-        raise UsageError(f"position {error.errors()[0]['msg'].removeprefix('Value error, ')}.") from None
+        yield _Candidate(place, description, recipe.fault_at(branch.ends, branch.circuit), recipe.clearing_at())
 
 
 def _line_problem(network: Network, branch: _Branch, remove: bool, faulted: bool = True) -> str | None:
@@ -204,33 +227,34 @@ def _bus_candidates(network: Network, recipe: Recipe) -> Candidates:
             if branch.is_line:
                 lines_at.setdefault(number, []).append(branch)
     for number in network.bus_numbers.tolist():
-        fault = BusFault(kind="bus", bus=number, shunt_pu=recipe.shunt)
         lines = lines_at.get(number, [])
         place, words = f"bus-{number}", f"Shunt fault at bus {number}, cleared by"
-        if recipe.clearing == "restore":
-            yield _Candidate(f"{place}-restore", f"{words} restoring the topology.", fault, Restore(action="restore"))
-        elif recipe.clearing == "remove-line":
-            yield from _bus_and_line_candidates(network, fault, lines)
-        elif problem := _trip_problem(network, lines):
-            yield LeftOut(f"{place}-trip", problem)
+        if recipe.clearing == "remove-line":
+            yield from _bus_and_line_candidates(network, recipe, number, lines)
+            continue
+        trip = recipe.clearing == "trip-feeders"
+        suffix, outcome = ("trip", "tripping its feeders") if trip else ("restore", "restoring the topology")
+        problem = _trip_problem(network, lines) if trip else None
+        if problem:
+            yield LeftOut(f"{place}-{suffix}", problem)
         else:
-            clearing = TripFeeders(action="trip-feeders")
-            yield _Candidate(f"{place}-trip", f"{words} tripping its feeders.", fault, clearing)
+            fault, clearing = recipe.fault_at((number,)), recipe.clearing_at()
+            yield _Candidate(f"{place}-{suffix}", f"{words} {outcome}.", fault, clearing)
 
 
-def _bus_and_line_candidates(network: Network, fault: BusFault, lines: list[_Branch]) -> Candidates:
+def _bus_and_line_candidates(network: Network, recipe: Recipe, number: int, lines: list[_Branch]) -> Candidates:
     """A fault at a bus cleared by opening one of the lines that end there, for each of them."""
     if not lines:
-        yield LeftOut(f"bus-{fault.bus}-remove", "no line ends at the bus")
+        yield LeftOut(f"bus-{number}-remove", "no line ends at the bus")
     for branch in lines:
-        place = f"bus-{fault.bus}-remove-{branch.label}"
+        place = f"bus-{number}-remove-{branch.label}"
         problem = _line_problem(network, branch, remove=True, faulted=False)
         if problem:
             yield LeftOut(place, problem)
             continue
-        description = f"Shunt fault at bus {fault.bus}, cleared by opening line {branch.label}."
-        clearing = RemoveLine(action="remove-line", line=branch.ends, circuit=branch.circuit)
-        yield _Candidate(place, description, fault, clearing)
+        description = f"Shunt fault at bus {number}, cleared by opening line {branch.label}."
+        clearing = recipe.clearing_at(branch.ends, branch.circuit)
+        yield _Candidate(place, description, recipe.fault_at((number,)), clearing)
 
 
 def _trip_problem(network: Network, lines: list[_Branch]) -> str | None:
@@ -246,11 +270,6 @@ def _trip_problem(network: Network, lines: list[_Branch]) -> str | None:
 def _mechanical_candidates(network: Network, recipe: Recipe) -> Candidates:
     P_m = reduce_network(network).P_m
     factor = recipe.factor
-    clearing: Clearing = (
-        RestoreMechanical(action="restore-mechanical")
-        if factor is None
-        else SetMechanical(action="set-mechanical", generator=None, factor=factor)
-    )
     suffix, outcome = ("restore", "restored") if factor is None else ("set", f"set to {factor:g} of its value")
     for machine, number in enumerate(network.bus_numbers[network.machine_bus].tolist()):
         place = f"mech-g{number}-{suffix}"
@@ -258,5 +277,4 @@ def _mechanical_candidates(network: Network, recipe: Recipe) -> Candidates:
             yield LeftOut(place, "has no mechanical power to change (a condenser)")
             continue
         description = f"Mechanical power of the generator at bus {number} changed, then {outcome}."
-        fault = MechanicalFault(kind="mechanical", generator=number, coefficient=recipe.coefficient)
-        yield _Candidate(place, description, fault, clearing)
+        yield _Candidate(place, description, recipe.fault_at((number,)), recipe.clearing_at())
