@@ -25,6 +25,19 @@ MAX_BYTES = 16_000_000  # about 40,000 contingencies; a larger file is a mistake
 MAX_NODES = 2_000_000  # aliases can make a small file explode when it is expanded
 MAX_DEPTH = 20  # the deepest valid document has depth 4
 
+STANDARD_TAGS = (None, "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq", "!!map", "!!seq")
+REMEDIES = (  # part of pydantic's error type -> what to do
+    ("finite_number", "write a finite number"),
+    ("float", "write a plain number without quotes"),
+    ("int", "write a whole number without quotes"),
+    ("string_pattern", "use lower-case letters, digits, '.', '_' and '-', starting with a letter or digit"),
+    ("string_type", "write plain text"),
+    ("greater", "write a larger number"),
+    ("less", "write a smaller number"),
+    ("too_long", "write fewer"),
+    ("too_short", "write more"),
+)
+
 Model = TypeVar("Model", bound=BaseModel)
 FieldPath = tuple[str | int, ...]
 
@@ -113,6 +126,11 @@ class _Plain:
         self.nodes += 1
         if self.nodes > MAX_NODES or len(path) > MAX_DEPTH:
             raise SpecError(f"{self.source}: nested or repeated too deeply; write the fields out plainly.")
+        if isinstance(node, CommentedMap | CommentedSeq) and node.tag.value not in STANDARD_TAGS:
+            raise SpecError(
+                f"{self.source}:{self.lines.get(path, 1)}: {dotted(path)}: the tag {str(node.tag.value)[:40]!r} is not "
+                "allowed; leave out tags."
+            )
         if isinstance(node, CommentedMap):
             return self._mapping(node, path)
         if isinstance(node, CommentedSeq):
@@ -210,7 +228,8 @@ def _fault(model: type[BaseModel], problem: Any, path: FieldPath) -> str:
         return f"{context['tag']!r} is not a known {tag}; use one of {context['expected_tags']}"
     shown = repr(given)
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return f"{message[0].lower()}{message[1:]}, not {shown}"
+    remedy = next((text for part, text in REMEDIES if part in kind), "see 'cct-zoo schema' for what may stand here")
+    return f"{message[0].lower()}{message[1:]}, not {shown}; {remedy}"
 
 
 def _suggestion(name: str, model: type[BaseModel]) -> str:

@@ -2,7 +2,8 @@
 
 One search serves every source of margins: strict ODE, fast ODE, DAE, and surrogates. It scans
 the clearing window, takes the first stable-to-unstable cell, looks into that cell again more
-finely (the stable set is not always an interval), and refines the crossing.
+finely (the stable set is not always an interval; local peaks of the margin get a second look too),
+and refines the crossing.
 """
 
 from collections.abc import Callable
@@ -22,6 +23,7 @@ REFERENCES: tuple[Reference, ...] = ("strict", "fast", "dae")
 
 CANDIDATE_SPACING_S = 1e-2  # h_c, the paper's clearing grid: 101 candidates in a window of 1 s
 RESOLUTION_S = 2e-4  # an unstable sliver narrower than this may be overlooked
+PEAK_RAD = 1e-6  # a local peak of the margins stands out by more than round-off
 TAU_ROOT_S = 1e-6  # below the paper's 1e-5 s, so that two references can be compared to 1e-5 s
 
 Margins = Callable[[Float], Float]  # clearing instants (m,) -> margins (m,), rad
@@ -97,22 +99,39 @@ def first_crossing(
     refine = refine or scan
     margins = _checked(scan(t_c))
     unstable = margins >= 0
-    if not unstable.any():
-        return Crossing("right-censored", None, False)
-    first = int(unstable.argmax())
+    first = int(unstable.argmax()) if unstable.any() else len(t_c)
     restabilises = bool((~unstable[first:]).any())
     if first == 0:
         return Crossing("left-censored", None, restabilises)
-
-    inner = np.linspace(
-        t_c[first - 1], t_c[first], max(2, int(np.ceil((t_c[first] - t_c[first - 1]) / resolution)) + 1)
-    )
-    unstable = np.concatenate([[False], _checked(scan(inner[1:-1])) >= 0, [True]])
-    first = int(unstable.argmax())
-    restabilises |= bool((~unstable[first:]).any())
-    lower, upper = float(inner[first - 1]), float(inner[first])
+    for cell in _cells_to_search(margins, first):
+        inner = _inside(t_c[cell - 1], t_c[cell], resolution)
+        unstable = np.concatenate([[False], _checked(scan(inner[1:-1])) >= 0, [cell == first]])
+        if unstable.any():
+            restabilises |= cell < first or bool((~unstable[unstable.argmax() :]).any())
+            break
+    else:
+        return Crossing("right-censored", None, False)
+    upper_end = int(unstable.argmax())
+    lower, upper = float(inner[upper_end - 1]), float(inner[upper_end])
     root = _section(refine, lower, upper, points_per_call) if points_per_call > 1 else _brent(refine, lower, upper)
     return Crossing("finite", root, restabilises)
+
+
+def _cells_to_search(margins: Float, first: int) -> list[int]:
+    """Cells (by their right end) that may hold the first crossing, in order.
+
+    The cell before the first unstable candidate always does. So may the neighbours of a local peak
+    of the stable margins, where an unstable sliver can hide between two stable candidates.
+    """
+    stable = margins[:first]
+    peaks = 1 + np.flatnonzero((stable[1:-1] > stable[:-2] + PEAK_RAD) & (stable[1:-1] > stable[2:] + PEAK_RAD))
+    cells = {int(cell) for peak in peaks for cell in (peak, peak + 1)}
+    return sorted(cells | ({first} if first < len(margins) else set()))
+
+
+def _inside(lower: float, upper: float, resolution: float) -> Float:
+    """Both ends of a cell and points between them no farther apart than `resolution`."""
+    return np.linspace(lower, upper, max(2, int(np.ceil((upper - lower) / resolution)) + 1))
 
 
 def _section(margins: Margins, lower: float, upper: float, points: int) -> float:

@@ -55,7 +55,8 @@ def simulate(
     verdict = "stable" if summary["stable"] else "UNSTABLE"
     click.echo(
         f"{name}  alpha {alpha:g}  t_c {t_c:g} s  {verdict}: largest separation "
-        f"{summary['max_separation_rad']:.4f} rad at {summary['at_s']:.3f} s (limit {operators.max_separation:.4f})  [{reference}]"
+        f"{summary['max_separation_rad']:.4f} rad at {summary['at_s']:.3f} s "
+        f"(limit {operators.max_separation:.4f})  [{reference}]"
     )
 
 

@@ -1,0 +1,41 @@
+# Two commands do everything on a fresh machine: `make quickstart` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+
+# One thread per process: on contended cores two torch threads were up to 16 times slower than one.
+export OMP_NUM_THREADS ?= 1
+export MKL_NUM_THREADS ?= 1
+export MLFLOW_DISABLE_TELEMETRY ?= true
+
+.PHONY: setup quickstart test lint types unit format clean
+
+setup: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,cluster]"
+	touch $(INSTALLED)
+
+quickstart: setup
+	PATH="$(CURDIR)/$(BIN):$$PATH" bash docs/quickstart.sh
+
+test: setup lint types unit
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy
+
+unit: setup
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

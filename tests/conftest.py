@@ -1,0 +1,13 @@
+"""Settings of the whole test run."""
+
+import os
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share two cores
+
+from hypothesis import HealthCheck, settings
+
+# No deadline: the first example of a test may compile or import for seconds. In CI the examples are
+# the same on every run, so that a red build can be repeated.
+settings.register_profile("zoo", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("ci", settings.get_profile("zoo"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "zoo")

@@ -1,0 +1,248 @@
+"""The reference simulators against closed forms, textbooks, and each other."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from contingencies.errors import SolverError, UsageError
+from contingencies.ode import FastODE, fast_trajectory, output_times, strict_trajectory, trajectory_grid
+from contingencies.stability import candidates, first_crossing, reference_boundary, reference_cct
+from tests.cases import WSCC_BUS_7, compile_text, operators_of, write_smib
+
+BENCHMARKS = (
+    "ieee30-line-3-4-restore", "ieee9-mech-g2-restore", "ieee14-line-4-5-remove", "ieee30-bus-3-trip",
+    "ieee30-line-3-4-remove", "ieee30-bus-7-remove-4-6",
+)  # fmt: skip
+UNSEEN = np.linspace(0, 1, 101)[1::2]
+
+
+# --- closed forms and textbooks -----------------------------------------------------------------
+
+
+def equal_area_duration(P_m, P_post, delta_0, H, omega_b):
+    """Critical duration of a bolted fault (no power during the fault) from the equal-area criterion."""
+    delta_u = np.pi - np.arcsin(P_m / P_post)
+    cosine = (P_m * (delta_u - delta_0) + P_post * np.cos(delta_u)) / P_post
+    delta_c = np.arccos(cosine)
+    return np.sqrt(4 * H * (delta_c - delta_0) / (omega_b * P_m)), delta_c
+
+
+BOLTED = """name: smib-bolted
+system: smib.yaml
+fault: {{kind: bus, bus: 3, shunt_pu: {{b: -1.0e+9}}}}
+clearing: {{action: remove-line, line: [3, 2], circuit: 2}}
+window: {{t_f: 0.1, T: {T}, t_c: [0.11, 0.9]}}
+"""
+
+
+@pytest.mark.parametrize(("p", "H"), [(90.0, 3.5), (60.0, 3.5), (75.0, 5.0)])
+def test_a_lossless_machine_against_an_infinite_bus_obeys_equal_area(tmp_path, p, H):
+    write_smib(tmp_path, p=p, H=H)
+    operators = compile_text(tmp_path, BOLTED.format(T=12.0))
+    assert np.abs(operators.Y_pre.real).max() < 1e-9, "the case must be lossless for the closed form to hold"
+    P_post = operators.E[0] * operators.E[1] * operators.Y_post.imag[0, 1]
+    delta_0 = operators.delta_0[0] - operators.delta_0[1]
+    duration, _ = equal_area_duration(operators.P_m_pre[0], P_post, delta_0, H, operators.omega_b)
+    assert reference_cct(operators, 1.0).duration == pytest.approx(duration, abs=2e-5)
+
+
+def test_kundurs_example_13_1_has_its_published_critical_angle_and_clearing_time(tmp_path):
+    write_smib(tmp_path)
+    operators = compile_text(tmp_path, BOLTED.format(T=12.0))
+    # Kundur's operating point: E' = 1.1626 at 41.77 degrees against E_B = 0.90081, P = 0.9.
+    operating = dict(E=np.array([1.1626, 0.90081]), delta_0=np.deg2rad([41.77, 0.0]))
+    P_post = operating["E"].prod() / (0.3 + 0.15 + 0.5)
+    duration, delta_c = equal_area_duration(0.9, P_post, operating["delta_0"][0], 3.5, operators.omega_b)
+    assert np.rad2deg(delta_c) == pytest.approx(52.24, abs=0.05)
+    assert duration == pytest.approx(0.0868, abs=2e-4)
+
+
+def test_the_textbook_wscc_fault_at_bus_7_may_last_162_ms(tmp_path):
+    operators = compile_text(tmp_path, WSCC_BUS_7.format(T=1.6))
+    assert reference_cct(operators, 1.0).duration == pytest.approx(0.162, abs=1e-3)
+
+
+def test_a_stable_set_with_gaps_is_cut_at_its_first_gap_and_flagged(tmp_path):
+    operators = compile_text(tmp_path, WSCC_BUS_7.format(T=3.1))
+    answer = reference_cct(operators, 1.0)
+    margins = FastODE(operators, 1.0).margins(np.array([answer.cct - 2e-5, answer.cct + 2e-5, 0.1 + 0.1620]))
+    assert margins[0] < 0 <= margins[1]
+    assert margins[2] < 0, "the textbook case is stable again at 0.1620 s"
+    assert answer.restabilises
+
+
+@pytest.mark.parametrize(
+    ("name", "finite_of_21", "alpha", "published_s"),
+    [
+        ("ieee9-mech-g2-restore", 5, 0.90, 0.6675),
+        ("ieee14-line-4-5-remove", 4, 0.90, 1.030),
+        ("ieee30-bus-3-trip", 12, 0.70, 0.6876),
+    ],
+)
+def test_published_boundaries_are_met(name, finite_of_21, alpha, published_s):
+    operators = operators_of(name)
+    assert reference_boundary(operators, np.linspace(0, 1, 21)).finite.sum() == finite_of_21
+    assert reference_cct(operators, alpha).cct == pytest.approx(published_s, abs=3e-3)
+
+
+@pytest.mark.parametrize(
+    ("name", "finite"),
+    [("ieee30-line-3-4-restore", 23), ("ieee30-line-3-4-remove", 23), ("ieee30-bus-7-remove-4-6", 0)],
+)
+def test_as_many_unseen_severities_are_finite_as_published(name, finite):
+    boundary = reference_boundary(operators_of(name), UNSEEN)
+    assert boundary.finite.sum() == finite
+    assert set(boundary.status) <= {"finite", "right-censored"}
+
+
+# --- the two integrators ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in BENCHMARKS if name != "ieee30-bus-7-remove-4-6"])
+def test_fast_and_strict_integrators_agree_on_the_boundary(name):
+    operators = operators_of(name)
+    boundary = reference_boundary(operators, UNSEEN)
+    edge = np.flatnonzero(boundary.finite)[0]  # next to the censoring edge, where the curve is steepest
+    strict = reference_cct(operators, float(UNSEEN[edge]), "strict")
+    assert strict.cct == pytest.approx(boundary.cct[edge], abs=1e-5)
+
+
+@given(alpha=st.floats(0.0, 1.2), t_c=st.floats(0.2001, 1.999))
+@settings(max_examples=25)
+def test_fast_and_strict_trajectories_agree_while_the_machines_are_in_step(alpha, t_c):
+    operators = operators_of("ieee30-line-3-4-restore")
+    fast, strict = fast_trajectory(operators, alpha, t_c), strict_trajectory(operators, alpha, t_c)
+    together = np.maximum.accumulate(strict.separation) < 1.5 * np.pi
+    np.testing.assert_allclose(fast.delta[together], strict.delta[together], rtol=0, atol=5e-5)
+    np.testing.assert_allclose(fast.omega[together], strict.omega[together], rtol=0, atol=1e-6)
+
+
+def test_margins_of_many_clearing_instants_equal_those_of_each_alone():
+    fast = FastODE(operators_of("ieee30-bus-3-trip"), 0.8)
+    t_c = np.linspace(0.26, 1.2, 41)
+    alone = np.array([fast.margins(t_c[k : k + 1])[0] for k in range(len(t_c))])
+    np.testing.assert_allclose(fast.margins(t_c), alone, rtol=1e-3, atol=1e-6)
+    assert ((fast.margins(t_c, stop_at_crossing=True) >= 0) == (alone >= 0)).all()
+
+
+def test_a_grid_of_scenarios_holds_the_single_trajectories():
+    operators = operators_of("ieee14-line-4-5-remove")
+    alpha, t_c, t = np.array([0.3, 0.95]), np.array([0.25, 0.613, 1.01]), output_times(operators)
+    grid = trajectory_grid(operators, alpha, t_c, t)
+    for i, a in enumerate(alpha):
+        for j, c in enumerate(t_c):
+            single = fast_trajectory(operators, a, c, t)
+            np.testing.assert_allclose(grid[i, j], np.hstack([single.delta, single.omega]), atol=1e-4)
+
+
+# --- invariants ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [name for name in BENCHMARKS if name.endswith("restore")])
+@pytest.mark.parametrize("simulate", [fast_trajectory, strict_trajectory])
+def test_without_an_event_nothing_moves(name, simulate):
+    operators = operators_of(name)
+    trajectory = simulate(operators, 0.0, 0.7)
+    np.testing.assert_allclose(trajectory.delta, np.broadcast_to(operators.delta_0, trajectory.delta.shape), atol=1e-8)
+    np.testing.assert_allclose(trajectory.omega, 1.0, atol=1e-10)
+
+
+@given(alpha=st.floats(0.05, 1.0), t_c=st.floats(0.3, 1.2))
+@settings(max_examples=20)
+def test_states_are_continuous_at_fault_and_clearing(alpha, t_c):
+    operators = operators_of("ieee30-bus-3-trip")
+    gap = 1e-7
+    for event in (operators.window.t_f, t_c):
+        around = fast_trajectory(operators, alpha, t_c, np.array([event - gap, event + gap]))
+        rate = operators.omega_b * np.abs(around.omega - 1).max() + 1.0
+        assert np.abs(np.diff(around.delta, axis=0)).max() < 3 * gap * rate
+        assert np.abs(np.diff(around.omega, axis=0)).max() < 3 * gap * 10
+
+
+@given(alpha=st.floats(0.1, 1.0), early=st.floats(0.3, 0.7), late=st.floats(0.75, 1.2))
+@settings(max_examples=15)
+def test_the_fault_on_states_do_not_know_when_the_fault_will_be_cleared(alpha, early, late):
+    operators = operators_of("ieee30-line-3-4-remove")
+    t = np.linspace(0.0, early, 40)
+    first, second = (fast_trajectory(operators, alpha, t_c, t).delta for t_c in (early, late))
+    np.testing.assert_allclose(first, second, atol=1e-12)
+
+
+def test_a_lossless_undamped_system_keeps_its_energy_after_clearing(tmp_path):
+    write_smib(tmp_path, p=60.0)
+    text = BOLTED.format(T=3.0).replace("b: -1.0e+9", "b: -3.0")
+    operators = compile_text(tmp_path, text)
+    t_c = 0.3
+    trajectory = strict_trajectory(operators, 1.0, t_c)
+    after = trajectory.t > t_c
+    delta, omega = trajectory.delta[after], trajectory.omega[after]
+    relative, slip = delta[:, 0] - delta[:, 1], omega[:, 0] - 1.0
+    P_max = operators.E[0] * operators.E[1] * operators.Y_post.imag[0, 1]
+    energy = operators.omega_b * operators.H[0] * slip**2 - operators.P_m_pre[0] * relative - P_max * np.cos(relative)
+    assert np.ptp(slip) > 1e-3, "the machine must swing for its energy to mean anything"
+    assert np.ptp(energy) < 1e-6 * np.abs(energy).max()
+
+
+# --- the search ---------------------------------------------------------------------------------
+
+
+@given(st.lists(st.floats(0.011, 0.989), min_size=1, max_size=1, unique=True), st.sampled_from([1, 16]))
+def test_the_search_finds_a_single_crossing_wherever_it_is(roots, points):
+    crossing = first_crossing(lambda t: np.sign(t - roots[0]) * np.abs(t - roots[0]) ** 0.5, np.linspace(0, 1, 101),
+                              points_per_call=points)  # fmt: skip
+    assert crossing.status == "finite"
+    assert crossing.t_c == pytest.approx(roots[0], abs=2e-6)
+    assert not crossing.restabilises
+
+
+@given(st.floats(0.02, 0.5), st.floats(0.0101, 0.3), st.floats(0.001, 0.1))
+def test_the_search_reports_the_first_of_several_crossings_and_says_so(first, gap, width):
+    """Unstable in [first, first + gap], stable for `width`, unstable again."""
+    back, again = first + gap, first + gap + width
+
+    def margins(t):
+        return np.where(t < first, -1.0, np.where(t < back, 1.0, np.where(t < again, -1.0, 1.0)))
+
+    crossing = first_crossing(margins, np.linspace(0, 1, 101), points_per_call=16)
+    assert crossing.t_c == pytest.approx(first, abs=2e-6)
+    if width > 0.01:  # wider than the candidate spacing: some candidate must fall into it
+        assert crossing.restabilises
+
+
+@given(st.floats(0.1, 0.9), st.floats(2.5e-4, 4e-3))
+def test_an_unstable_sliver_between_two_stable_candidates_is_found(centre, half_width):
+    """A bump of the margin that rises above zero only within `half_width` of its centre."""
+
+    def margins(t):
+        away = np.abs(t - centre)
+        return 2.0 * (1.0 - away / half_width) / (1.0 + 10.0 * away)
+
+    crossing = first_crossing(margins, np.linspace(0, 1, 101), points_per_call=16)
+    assert crossing.status == "finite"
+    assert crossing.t_c == pytest.approx(centre - half_width, abs=2e-6)
+    assert crossing.restabilises
+
+
+def test_censoring_is_reported_not_numbered():
+    grid = np.linspace(0, 1, 11)
+    assert first_crossing(lambda t: -np.ones_like(t), grid).status == "right-censored"
+    assert first_crossing(lambda t: np.ones_like(t), grid).status == "left-censored"
+    assert first_crossing(lambda t: np.ones_like(t), grid).t_c is None
+
+
+def test_a_failed_simulation_is_an_error_and_never_an_unstable_answer():
+    with pytest.raises(SolverError):
+        first_crossing(lambda t: np.where(t > 0.5, np.nan, -1.0), np.linspace(0, 1, 11))
+
+
+@pytest.mark.parametrize("alpha", [float("nan"), float("inf"), -0.1])
+def test_a_severity_that_means_nothing_is_refused(alpha):
+    with pytest.raises(UsageError):
+        reference_cct(operators_of("ieee9-mech-g2-restore"), alpha)
+
+
+def test_the_benchmark_window_has_101_candidates_10_ms_apart():
+    t_c = candidates(operators_of("ieee30-line-3-4-restore"))
+    assert len(t_c) == 101
+    np.testing.assert_allclose(np.diff(t_c), 0.01)
