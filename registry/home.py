@@ -7,9 +7,9 @@ moment leaves at worst a file that nothing refers to, never a row without its fi
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from contingencies.errors import IntegrityError
-from contingencies.library import Contingency, System
 from espinn_moe.head import Head
 from registry.artifacts import Artifacts
 from registry.engine import Database, open_database
@@ -19,6 +19,9 @@ from registry.store import deployments, heads, runs
 from registry.store.contingencies import Registered
 from registry.store.deployments import PRODUCTION, Gate
 from registry.store.heads import Measured
+
+if TYPE_CHECKING:  # a query must not pay for reading YAML
+    from contingencies.library import Contingency
 
 DEFAULT_HOME = ".cct-zoo"
 
@@ -50,7 +53,7 @@ class Home:
 
     # --- contingencies ------------------------------------------------------------------------
 
-    def register(self, contingencies: Sequence[Contingency]) -> list[Registered]:
+    def register(self, contingencies: "Sequence[Contingency]") -> list[Registered]:
         """Register contingencies, all or none, with the network files of users' own systems.
 
         Their physics must have been checked before (`zoo.register` compiles them).
@@ -60,8 +63,10 @@ class Home:
                 self.artifacts.put(content)
         return contingency_store.register(self.database, contingencies)
 
-    def contingency(self, row: ContingencyRow) -> Contingency:
+    def contingency(self, row: ContingencyRow) -> "Contingency":
         """The contingency of a row, complete with its network; it must still be what was registered."""
+        from contingencies.library import Contingency, System
+
         network = None if row.system.network_digest is None else self.artifacts.get(row.system.network_digest)
         try:
             contingency = Contingency.from_json(row.spec_json, System.from_json(row.system.spec_json, network))

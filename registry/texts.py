@@ -9,9 +9,9 @@ import re
 import socket
 
 from contingencies.errors import NotFoundError, UsageError
-from contingencies.spec import NAME_PATTERN
 
 MAX_REASON = 2000
+NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,99}$"  # that of contingencies.spec, whose import a query need not pay
 _NAME = re.compile(NAME_PATTERN)
 _ALIAS = re.compile(r"^[a-z0-9][a-z0-9._-]{0,39}\Z")
 _VERSION = re.compile(r"^[1-9][0-9]{0,8}\Z")

@@ -1,18 +1,21 @@
 """Systems and contingencies: the same physics is one row, a changed spec is the next version."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from sqlalchemy import func, select, tuple_
 from sqlalchemy.orm import Session
 
 from contingencies.errors import ConflictError, NotFoundError
-from contingencies.library import Contingency, System
-from contingencies.spec import sha256
 from registry.engine import Database
 from registry.schema import ContingencyRow, SystemRow
 from registry.store.events import now, record
 from registry.texts import split_reference
+
+if TYPE_CHECKING:  # a query must not pay for reading YAML
+    from contingencies.library import Contingency, System
 
 CHUNK = 500  # SQLite allows some thousands of bound parameters in a statement
 
@@ -25,7 +28,7 @@ class Registered:
     created: bool
 
 
-def register(database: Database, contingencies: Sequence[Contingency]) -> list[Registered]:
+def register(database: Database, contingencies: "Sequence[Contingency]") -> list[Registered]:
     """Register all contingencies in one transaction, or none.
 
     Network files must lie in the artifact store already. The result is in the order given;
@@ -83,15 +86,16 @@ def _latest_versions(session: Session, names: list[str]) -> dict[str, int]:
     return found
 
 
-def _system_row(session: Session, system: System, seen: dict[str, SystemRow]) -> SystemRow:
+def _system_row(session: Session, system: "System", seen: dict[str, SystemRow]) -> SystemRow:
     if system.sha256 not in seen:
         row = session.scalar(select(SystemRow).where(SystemRow.sha256 == system.sha256))
         if row is None:
+            network = system.network_file
             row = SystemRow(
                 name=system.name,
                 sha256=system.sha256,
                 spec_json=system.to_json(),
-                network_digest=None if system.network_file is None else sha256(system.network_file),
+                network_digest=None if network is None else hashlib.sha256(network).hexdigest(),
                 created_at=now(),
             )
             session.add(row)
