@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from zoo.commands.common import json_option, print_json
+from zoo.commands.common import json_option, print_json, registry_options
 
 
 @click.command()
@@ -33,44 +33,89 @@ def systems(as_json: bool) -> None:
 
 
 @click.command()
+@registry_options
 @json_option
-def contingencies(as_json: bool) -> None:
-    """List the shipped contingencies."""
+def contingencies(home: str, registry: str | None, as_json: bool) -> None:
+    """List the contingencies: registered ones with version and deployments, and shipped ones."""
+    listed = _registered(home, registry)
+    known = {entry["contingency"] for entry in listed}
+    listed += [entry for entry in _shipped() if entry["contingency"] not in known]
+    listed.sort(key=lambda entry: entry["contingency"])
+    if as_json:
+        print_json(listed)
+        return
+    from registry.texts import printable
+
+    for entry in listed:
+        state = "shipped" if entry["version"] is None else f"v{entry['version']}"
+        deployed = "".join(f" [{alias}: head {head}]" for alias, head in entry["deployed"].items())
+        click.echo(f"{entry['contingency']:25} {state:8}{deployed} {printable(entry['description'])}")
+
+
+def _shipped() -> list[dict[str, Any]]:
     from contingencies.library import load_contingency, shipped_contingencies
 
-    loaded = [load_contingency(name) for name in shipped_contingencies()]
-    if as_json:
-        print_json(
-            [
-                {
-                    "contingency": contingency.name,
-                    "system": contingency.system.name,
-                    "source": "shipped",
-                    "description": contingency.spec.description,
-                    "sha256": contingency.sha256,
-                }
-                for contingency in loaded
-            ]
-        )
-        return
-    for contingency in loaded:
-        click.echo(f"{contingency.name:25} {contingency.spec.description}")
+    return [
+        {
+            "contingency": contingency.name,
+            "system": contingency.system.name,
+            "source": "shipped",
+            "version": None,
+            "deployed": {},
+            "description": contingency.spec.description,
+            "sha256": contingency.sha256,
+        }
+        for contingency in map(load_contingency, shipped_contingencies())
+    ]
+
+
+def _registered(home: str, registry: str | None) -> list[dict[str, Any]]:
+    import json
+
+    from contingencies.errors import NotFoundError
+    from registry.home import Home
+    from registry.store import contingencies as store
+    from registry.store import deployments
+
+    try:
+        opened = Home.open(home, registry, create=False)
+    except NotFoundError:  # nothing has been registered yet
+        return []
+    with opened:
+        rows = store.latest(opened.database)
+        deployed: dict[str, dict[str, int]] = {}
+        for row in deployments.all_active(opened.database):
+            deployed.setdefault(row.contingency, {})[row.alias] = row.head_id
+    return [
+        {
+            "contingency": row.name,
+            "system": row.system.name,
+            "source": "registered",
+            "version": row.version,
+            "deployed": deployed.get(row.name, {}),
+            "description": json.loads(row.spec_json).get("description", ""),
+            "sha256": row.sha256,
+        }
+        for row in rows
+    ]
 
 
 @click.command()
 @click.argument("name")
+@registry_options
 @json_option
-def show(name: str, as_json: bool) -> None:
+def show(name: str, home: str, registry: str | None, as_json: bool) -> None:
     """Show a contingency and what it compiles to, or a system.
 
-    NAME is a contingency or a system, shipped, or the path of a contingency file.
+    NAME is a registered contingency (NAME@VERSION for an older version), a shipped contingency or
+    system, or the path of a contingency file.
     """
     from contingencies.library import shipped_systems
 
     if name in shipped_systems():
         _show_system(name, as_json)
     else:
-        _show_contingency(name, as_json)
+        _show_contingency(name, home, registry, as_json)
 
 
 def _show_system(name: str, as_json: bool) -> None:
@@ -84,18 +129,45 @@ def _show_system(name: str, as_json: bool) -> None:
     _print_report(report, as_json)
 
 
-def _show_contingency(name: str, as_json: bool) -> None:
+def _show_contingency(name: str, home: str, registry: str | None, as_json: bool) -> None:
     import json
 
-    from contingencies.library import load_contingency
     from contingencies.operators import compile_contingency
     from contingencies.reports import describe_operators
+    from zoo.resolve import find_contingency
 
-    contingency = load_contingency(name)
-    report = {"contingency": contingency.name, "sha256": contingency.sha256}
+    contingency = find_contingency(name, home, registry)
+    report: dict[str, Any] = {"contingency": contingency.name, "sha256": contingency.sha256}
+    report |= _registration(contingency.sha256, home, registry)
     report |= {"spec": json.loads(contingency.to_json())}
     report |= describe_operators(compile_contingency(contingency))
     _print_report(report, as_json)
+
+
+def _registration(sha256: str, home: str, registry: str | None) -> dict[str, Any]:
+    """Version, heads and deployments of a contingency that is registered; empty otherwise."""
+    from contingencies.errors import NotFoundError
+    from registry.home import Home
+    from registry.store import contingencies as store
+    from registry.store import deployments
+    from registry.store.heads import heads_of
+
+    try:
+        opened = Home.open(home, registry, create=False)
+    except NotFoundError:
+        return {}
+    with opened:
+        row = store.find_sha256(opened.database, sha256)
+        if row is None:
+            return {}
+        heads = heads_of(opened.database, f"{row.name}@{row.version}")
+        active = [d for d in deployments.history(opened.database, row.name) if d.active]
+    return {
+        "version": row.version,
+        "registered_at": row.created_at.isoformat(timespec="seconds"),
+        "heads": [head.id for head in heads],
+        "deployed": {deployment.alias: deployment.head_id for deployment in active},
+    }
 
 
 def _print_report(report: dict[str, Any], as_json: bool) -> None:

@@ -44,11 +44,12 @@ def _milliseconds(seconds: float | None) -> str:
 def _head_line(report: dict[str, Any]) -> str:
     source = "reference" if report["checkpoint"] is None else f"checkpoint {report['checkpoint']}"
     finite = [f"{i['from']:.4f}..{i['to']:.4f}" for i in report["intervals"] if i["status"] == "finite"]
+    mean, largest, bound = (_milliseconds(report[key]) for key in ("strict_mae_s", "strict_max_s", "error_bound_s"))
     return (
         f"head {report['head']}  {report['contingency']} v{report['contingency_version']}  "
-        f"{report['kind']} from {source}  finite {', '.join(finite) or 'nowhere'}  strict MAE {_milliseconds(report['strict_mae_s'])} "
-        f"max {_milliseconds(report['strict_max_s'])} (n = {report['strict_severities']}, "
-        f"{report['strict_disagreements']} of other status)  bound {_milliseconds(report['error_bound_s'])}"
+        f"{report['kind']} from {source}  finite {', '.join(finite) or 'nowhere'}  "
+        f"against the strict ODE: mean {mean}, max {largest} ({report['strict_severities']} severities, "
+        f"{report['strict_disagreements']} of other status)  bound {bound}"
     )
 
 

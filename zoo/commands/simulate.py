@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import json_option, print_json, progress
+from zoo.commands.common import json_option, print_json, progress, registry_options
 
 if TYPE_CHECKING:
     from contingencies.ode import Trajectory
@@ -31,16 +31,25 @@ file_option = click.Path(dir_okay=False, path_type=Path)
 @reference_option
 @click.option("--plot", type=file_option, help="Write a figure of angles and speeds (PNG, SVG or PDF).")
 @click.option("--csv", "csv_file", type=file_option, help="Write the trajectory as CSV.")
+@registry_options
 @json_option
 def simulate(
-    name: str, alpha: float, t_c: float, reference: "Reference", plot: Path | None, csv_file: Path | None, as_json: bool
+    name: str,
+    alpha: float,
+    t_c: float,
+    reference: "Reference",
+    plot: Path | None,
+    csv_file: Path | None,
+    home: str,
+    registry: str | None,
+    as_json: bool,
 ) -> None:
     """Simulate one scenario of contingency NAME and say whether it stays in step."""
-    from contingencies.library import load_contingency
     from contingencies.operators import compile_contingency
     from contingencies.trajectories import reference_trajectory, write_csv
+    from zoo.resolve import find_contingency
 
-    operators = compile_contingency(load_contingency(name))
+    operators = compile_contingency(find_contingency(name, home, registry))
     trajectory = reference_trajectory(operators, alpha, t_c, reference)
     if csv_file:
         write_csv(operators, trajectory, csv_file)
@@ -88,9 +97,17 @@ def _scenario_summary(
 @click.option("--curve", is_flag=True, help=f"The whole boundary, at {CURVE_POINTS} severities.")
 @reference_option
 @click.option("--plot", type=file_option, help="With --curve: write a figure (PNG, SVG or PDF).")
+@registry_options
 @json_option
 def reference_cct(
-    name: str, alpha: tuple[float, ...], curve: bool, reference: "Reference", plot: Path | None, as_json: bool
+    name: str,
+    alpha: tuple[float, ...],
+    curve: bool,
+    reference: "Reference",
+    plot: Path | None,
+    home: str,
+    registry: str | None,
+    as_json: bool,
 ) -> None:
     """The critical clearing time of contingency NAME by a reference simulator.
 
@@ -100,15 +117,15 @@ def reference_cct(
 
     from contingencies import stability
     from contingencies.errors import UsageError
-    from contingencies.library import load_contingency
     from contingencies.operators import compile_contingency
     from contingencies.reports import cct_sentence, describe_cct
+    from zoo.resolve import find_contingency
 
     if bool(alpha) == curve:
         raise UsageError("give either --alpha A or --curve.")
     if plot and not curve:
         raise UsageError("--plot draws the whole boundary; add --curve.")
-    operators = compile_contingency(load_contingency(name))
+    operators = compile_contingency(find_contingency(name, home, registry))
     severities = np.linspace(*operators.severity, CURVE_POINTS) if curve else np.array(alpha)
     for value in severities:
         stability.check_scenario(operators, float(value))
