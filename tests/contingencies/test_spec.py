@@ -223,10 +223,9 @@ scalars = st.one_of(
     st.none(), st.booleans(), st.integers(-(10**12), 10**12), st.floats(), st.text(max_size=20),
     st.sampled_from(["line", "bus", "mechanical", "restore", "ieee30", 0.5, 3, 4]),
 )  # fmt: skip
-fields = st.sampled_from(
-    "name description system fault clearing window severity stability kind line position bus shunt_pu g b "
-    "generator coefficient action circuit factor t_f T t_c max_separation_rad".split()
-)
+FIELDS = """name description system fault clearing window severity stability kind line position bus shunt_pu g b
+generator coefficient action circuit factor t_f T t_c max_separation_rad"""
+fields = st.sampled_from(FIELDS.split())
 values = st.recursive(
     scalars,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(fields | st.text(max_size=8), inner, max_size=6),
@@ -259,7 +258,7 @@ def test_any_text_is_refused_without_a_traceback(tmp_path_factory, text):
 
 @given(
     position=st.integers(0, len(GOOD) - 1),
-    junk=st.sampled_from(list("{}[]:,-#&*!|>'\"%@`\t\n \\x0") + ["..", "---\n", "1e999"]),
+    junk=st.sampled_from([*"{}[]:,-#&*!|>'\"%@`\t\n \\x0", "..", "---\n", "1e999"]),
 )
 @settings(max_examples=200)
 def test_one_wrong_character_never_produces_a_traceback(tmp_path_factory, position, junk):
@@ -278,7 +277,10 @@ def test_one_wrong_character_never_produces_a_traceback(tmp_path_factory, positi
 
 def test_the_same_physics_written_differently_has_the_same_identity(tmp_path):
     plain = load_contingencies(write_contingency(tmp_path, GOOD))[0]
-    shorter = "name: example\nsystem: ieee30\ndescription: other words\nfault: {kind: line, line: [3, 4]}\nclearing:\n  action: restore\n"
+    shorter = (
+        "name: example\nsystem: ieee30\ndescription: other words\n"
+        "fault: {kind: line, line: [3, 4]}\nclearing:\n  action: restore\n"
+    )
     assert load_contingencies(write_contingency(tmp_path, shorter))[0].sha256 == plain.sha256
 
 

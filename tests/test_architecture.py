@@ -1,0 +1,94 @@
+"""The rooms and their one-way doors; what may be imported when; every command has help."""
+
+import ast
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import cli
+
+ROOT = Path(__file__).parent.parent
+ROOMS = ("contingencies", "espinn_moe", "registry", "zoo")  # each may import itself and those before it
+HEAVY = ("torch", "pandapower", "mlflow", "numba", "matplotlib", "pandas")
+
+
+def modules():
+    for room in ROOMS:
+        for path in sorted((ROOT / room).rglob("*.py")):
+            yield room, path
+
+
+def imported_names(path):
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+
+
+@pytest.mark.parametrize(("room", "path"), list(modules()), ids=lambda value: str(getattr(value, "name", value)))
+def test_imports_point_one_way(room, path):
+    later = (*ROOMS[ROOMS.index(room) + 1 :], "cli", "tests", "benchmarks")
+    wrong = [name for name in imported_names(path) if name.split(".")[0] in later]
+    assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}"
+
+
+@pytest.mark.parametrize(
+    ("package", "only"),
+    [("mlflow", {"registry/tracking.py"}), ("pandapower", {"contingencies/cases.py", "contingencies/network.py"})],
+)
+def test_a_heavy_neighbour_is_met_at_one_door(package, only):
+    users = {
+        str(path.relative_to(ROOT))
+        for _, path in modules()
+        if any(name.split(".")[0] == package for name in imported_names(path))
+    }
+    assert users <= only
+
+
+def loaded_after(code):
+    """Which heavy packages a fresh interpreter has loaded after running `code`."""
+    check = f"{code}\nimport sys\nprint(*[name for name in {HEAVY!r} if name in sys.modules])"
+    return subprocess.run(
+        [sys.executable, "-c", check], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_importing_a_room_loads_nothing_heavy(room):
+    assert loaded_after(f"import {room}") == []
+
+
+def test_the_query_path_loads_nothing_heavy():
+    assert loaded_after("import espinn_moe.head, registry.query; from registry import Registry") == []
+
+
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_every_command_has_help(name):
+    command = cli.zoo.get_command(None, name)
+    assert command is not None
+    assert command.name == name
+    assert command.help
+    assert all(parameter.help for parameter in command.params if parameter.param_type_name == "option"), name
+    assert any("--json" in parameter.opts for parameter in command.params) or name == "ui"
+
+
+def test_help_answers_at_once_and_loads_nothing_heavy():
+    times = []
+    for _ in range(3):
+        start = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "cli.py", "--help"], cwd=ROOT, capture_output=True, text=True, check=True
+        )
+        times.append(time.perf_counter() - start)
+    assert "critical clearing times" in done.stdout
+    assert min(times) < 0.5
+    assert loaded_after("import cli\nfor name in cli.COMMANDS: cli.zoo.get_command(None, name)") == []
+
+
+def test_no_module_grows_into_two():
+    long = {str(path.relative_to(ROOT)): len(path.read_text().splitlines()) for _, path in modules()}
+    assert not {name: lines for name, lines in long.items() if lines > 450}
