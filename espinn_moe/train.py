@@ -20,6 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from contingencies.errors import ConflictError, UsageError, ZooError
+from espinn_moe.soap import BatchedSOAP
 from espinn_moe.state_file import tree_from_bytes, tree_to_bytes, write_atomically
 
 SAVE_INTERVAL_S = 45.0  # a killed run loses at most one minute
@@ -107,10 +108,7 @@ class TrainingResult:
 def make_optimizer(name: str, parameters: Any, learning_rate: float) -> torch.optim.Optimizer:
     """SOAP (second-order by Kronecker factors) or Adam, without weight decay."""
     if name == "soap":
-        from pytorch_optimizer import SOAP
-
-        soap: torch.optim.Optimizer = SOAP(parameters, lr=learning_rate, betas=(0.95, 0.95), weight_decay=0.0)
-        return soap
+        return BatchedSOAP(parameters, lr=learning_rate)
     if name == "adam":
         return torch.optim.Adam(parameters, lr=learning_rate)
     raise UsageError(f"optimizer {name!r} is not known; use soap or adam.")

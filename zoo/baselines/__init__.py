@@ -1,0 +1,1 @@
+"""The rivals of the event-structured surrogate, one file each."""
