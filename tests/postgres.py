@@ -1,5 +1,6 @@
 """A real PostgreSQL server for the tests: started once, on a private socket, thrown away at the end."""
 
+import fcntl
 import getpass
 import os
 import shutil
@@ -41,10 +42,11 @@ def _unavailable(reason: str) -> None:
 @contextmanager
 def postgres_server() -> Iterator[str]:
     """URL of the maintenance database of a fresh server."""
-    if _binaries() is None:
-        reason = _install()
-        if reason:
-            _unavailable(reason)
+    with open(Path(tempfile.gettempdir()) / "cct-zoo-postgres.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # parallel test workers must not install at once
+        reason = _install() if _binaries() is None else None
+    if reason:
+        _unavailable(reason)
     binaries = _binaries()
     if binaries is None:
         _unavailable("installed, but initdb is not where it should be")

@@ -1,0 +1,71 @@
+"""Small contingencies and heads for the registry's tests: no simulation, known answers."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from contingencies.library import Contingency, System, load_contingency
+from contingencies.spec import ContingencySpec, SystemSpec
+from espinn_moe.head import Head, Segment, Series
+from espinn_moe.head_fit import Errors
+from registry.home import Home
+from registry.schema import ContingencyRow, HeadRow
+from registry.store.heads import Measured
+
+EDGE = 0.5
+
+
+def contingency(name: str = "fault-a", position: float = 0.5, description: str = "") -> Contingency:
+    """A line fault on the shipped IEEE 30 system under another name; `position` changes its physics."""
+    shipped = load_contingency("ieee30-line-3-4-restore")
+    content = json.loads(shipped.to_json()) | {"name": name, "description": description}
+    content["fault"]["position"] = position
+    return Contingency(ContingencySpec.model_validate_json(json.dumps(content)), shipped.system)
+
+
+def own_system_contingency(name: str = "own-a", network: bytes = b"function mpc = own") -> Contingency:
+    """A contingency whose system reads its network from a user's file."""
+    shipped = load_contingency("ieee30-line-3-4-restore")
+    system = json.loads(shipped.system.to_json()) | {"name": "own", "network": {"file": "own.m"}}
+    spec = json.loads(shipped.to_json()) | {"name": name, "system": "own.yaml"}
+    return Contingency(
+        ContingencySpec.model_validate_json(json.dumps(spec)),
+        System(SystemSpec.model_validate_json(json.dumps(system)), network),
+    )
+
+
+def head(level: float = 0.7) -> Head:
+    """CCT = level above EDGE, right-censored below."""
+    return Head(
+        (0.0, 1.0),
+        0.2,
+        (
+            Segment(0.0, EDGE, "right-censored"),
+            Segment(EDGE, 1.0, "finite", Series("above-edge", EDGE, (0.0, 0.5**0.5), (level,))),
+        ),
+        error_bound_s=1e-5,
+    )
+
+
+def measured(mae_s: float = 1e-5, max_s: float = 1e-4, disagreements: int = 0, count: int = 12) -> Measured:
+    errors = Errors(count, count, mae_s, max_s, max_s, disagreements)
+    return Measured(errors, errors, errors)
+
+
+@dataclass
+class Zoo:
+    """A home on one of the backends; `again()` opens it as another process would."""
+
+    path: Path
+    url: str | None
+    opened: list[Home] = field(default_factory=list)
+
+    def again(self) -> Home:
+        home = Home.open(self.path, self.url)
+        self.opened.append(home)
+        return home
+
+    def with_head(self, name: str = "fault-a", level: float = 0.7) -> tuple[Home, ContingencyRow, HeadRow]:
+        home = self.again()
+        row = home.register([contingency(name)])[0].row
+        return home, row, home.add_head(row, head(level), measured())
