@@ -41,9 +41,8 @@ def main() -> None:
     finite = [float(a) for a in UNSEEN if reference_cct(operators, float(a)).status == "finite"]
     print(f"{PRIMARY}: {len(finite)} of {len(UNSEEN)} unseen severities are finite")
 
-    print(
-        f"{'alpha':>6} {'strict s':>12} {'fast s':>12} {'difference s':>13} {'strict ms':>10} {'fast ms':>9} {'ratio':>7}"
-    )
+    header = {"alpha": 6, "strict s": 12, "fast s": 12, "difference s": 13, "strict ms": 10, "fast ms": 9, "ratio": 7}
+    print(" ".join(f"{title:>{width}}" for title, width in header.items()))
     ratios, differences = [], []
     for alpha in finite if arguments.all_boundaries else finite[:: max(1, len(finite) // 6)]:
         answers = {}
