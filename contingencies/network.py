@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from contingencies.cases import solved_net
 from contingencies.errors import SpecError
 from contingencies.library import System
 
@@ -116,17 +115,26 @@ def _known(numbers: Int) -> str:
 
 
 @lru_cache(maxsize=16)
-def _solve(system: System) -> Network:
+def solve_network(system: System) -> Network:
+    """Solve the power flow of a system and attach its machines; once per process, and kept on disk."""
+    from contingencies.network_cache import keep_network, load_network
+
+    network = load_network(system)
+    if network is None:
+        network = solve_afresh(system)
+        keep_network(system, network)
+    return network
+
+
+def solve_afresh(system: System) -> Network:
+    """Solve the power flow of a system and attach its machines."""
+    from contingencies.cases import solved_net
+
     net, numbers = solved_net(system)
     buses = _Buses.of(system, net, numbers)
     scale = float(net._ppc["baseMVA"]) / system.spec.base_mva
     branches = _branches(net, buses, scale)
     return _assemble(system, net, buses, branches, scale)
-
-
-def solve_network(system: System) -> Network:
-    """Solve the power flow of a system and attach its machines; solved once per process."""
-    return _solve(system)
 
 
 @dataclass(frozen=True)

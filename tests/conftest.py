@@ -1,8 +1,10 @@
 """Settings of the whole test run."""
 
 import os
+import tempfile
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share two cores
+os.environ["CCT_ZOO_CACHE"] = tempfile.mkdtemp(prefix="cct-zoo-cache-")  # every run solves its networks itself
 
 from hypothesis import HealthCheck, settings
 
