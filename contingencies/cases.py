@@ -9,6 +9,8 @@ import contextlib
 import logging
 import os
 import re
+import subprocess
+import sys
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -19,6 +21,7 @@ from contingencies.library import System
 from contingencies.spec import NetworkFile, PandapowerCase
 
 TRUSTED_MODULES = ("pandapower", "pandas", "numpy", "networkx", "shapely", "geopandas", "builtins")
+READING_LIMIT_S = 120.0  # far above the time that a network of 100,000 buses takes
 FLAT_START_TOLERANCE_MVA = 1e-8  # power-flow mismatch; far below what moves a CCT
 
 
@@ -71,6 +74,7 @@ def _load(system: System) -> Any:
 
 def _pandapower_json(content: bytes) -> Any:
     import pandapower
+    import pandas
 
     text = content.decode("utf-8")
     for module in re.findall(r'_module\\*"\s*:\s*\\*"([^"\\]*)', text):
@@ -80,7 +84,7 @@ def _pandapower_json(content: bytes) -> Any:
                 "export it again with pandapower."
             )
     net = pandapower.from_json_string(text, convert=True)
-    if not hasattr(net, "bus"):
+    if not all(isinstance(getattr(net, table, None), pandas.DataFrame) for table in ("bus", "line", "gen", "ext_grid")):
         raise SpecError("the network file is JSON but not a pandapower network; export it with pandapower.to_json.")
     return net
 
@@ -93,9 +97,19 @@ def _matpower(system: System) -> Any:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(system.network_file)
+        if system.network_suffix == ".mat":
+            _survive_reading(path)
         return from_mpc(path, f_hz=system.spec.frequency_hz)
     finally:
         os.unlink(path)
+
+
+def _survive_reading(path: str) -> None:
+    """Read a .mat file in a process of its own first: SciPy's reader can crash on a damaged one."""
+    command = [sys.executable, "-c", "import sys; from scipy.io import loadmat; loadmat(sys.argv[1])", path]
+    outcome = subprocess.run(command, capture_output=True, timeout=READING_LIMIT_S, check=False)  # noqa: S603 own command
+    if outcome.returncode < 0:  # ended by a signal; an ordinary error will be met again, and told, by the caller
+        raise ValueError("the file is damaged")
 
 
 def _bus_numbers(system: System, net: Any) -> dict[Any, int]:
