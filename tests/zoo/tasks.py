@@ -49,3 +49,13 @@ def count(folder: str, number: int, seconds: float = 0.0) -> int:
     Path(folder, f"{number}-{time.time_ns()}-{os.getpid()}").touch()
     time.sleep(seconds)
     return number
+
+
+def count_job(number: int, folder: str, seconds: float = 0.0) -> dict[str, int]:
+    return {"number": count(folder, number, seconds)}
+
+
+def fail_until(number: int, marker: str) -> dict[str, int]:
+    if not Path(marker).exists():
+        raise SolverError("not yet.")
+    return {"number": number}
