@@ -13,7 +13,7 @@ from torch import Tensor
 from contingencies.network import Float
 from contingencies.operators import PhaseOperators
 from contingencies.stability import CCT, Boundary, boundary_of, candidates, check_scenario, first_crossing
-from espinn_moe.margins import COARSE_FACTOR, SMOOTH, MarginProbe, MarginRule, ode_angles, surrogate_angles
+from espinn_moe.margins import SMOOTH, MarginProbe, MarginRule, ode_angles, surrogate_angles
 from espinn_moe.surrogate import Surrogate
 
 SCAN_VALUES = 4_000_000  # numbers in one batch of scanned trajectories: about 32 MB in float64
@@ -96,9 +96,7 @@ def _scans(surrogate: Surrogate, alpha: Float, t_c: Float, member: int, rule: Ma
     """Angles (c, k, n) at the coarse samples of every candidate, severity by severity, computed in batches."""
     probe = MarginProbe(surrogate_angles(surrogate, 0.0, member), surrogate.members[member], rule)
     device = next((parameter.device for parameter in surrogate.parameters()), torch.device("cpu"))
-    t, instants = (
-        torch.as_tensor(x, dtype=surrogate.dtype, device=device) for x in (probe.t[probe.coarse], t_c)
-    )
+    t, instants = (torch.as_tensor(x, dtype=surrogate.dtype, device=device) for x in (probe.t[probe.coarse], t_c))
     block = max(1, SCAN_VALUES // (len(t) * len(t_c) * 2 * surrogate.n_machines))
     for begin in range(0, len(alpha), block):
         severities = torch.as_tensor(alpha[begin : begin + block], dtype=surrogate.dtype, device=device)

@@ -50,7 +50,7 @@ HARD = MarginRule("hard")
 
 def sample_times(operators: PhaseOperators, h_t: float = SMOOTH.h_t) -> Float:
     """Trajectory samples 0, h_t, ..., T, s."""
-    return np.linspace(0.0, operators.window.T, int(round(operators.window.T / h_t)) + 1)
+    return np.linspace(0.0, operators.window.T, round(operators.window.T / h_t) + 1)
 
 
 def smooth_margin(
