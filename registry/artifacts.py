@@ -92,9 +92,10 @@ class Artifacts:
             ) from None
         except OSError as error:
             raise IntegrityError(f"artifact {short} cannot be opened as a plain file ({error.strerror}).") from None
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise IntegrityError(f"artifact {short} is not a plain file; restore it from a copy of the home.")
         with open(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise IntegrityError(f"artifact {short} is not a plain file; restore it from a copy of the home.")
             content = file.read()
         if hashlib.sha256(content).hexdigest() != digest:
             raise IntegrityError(
