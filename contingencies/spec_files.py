@@ -3,7 +3,6 @@
 A batch of files is written whole or not at all, and never over a file that says something else.
 """
 
-import json
 import os
 import re
 from collections.abc import Sequence
@@ -37,8 +36,14 @@ def _flow(value: Any, top: bool = False) -> str:
         return "[" + ", ".join(_flow(entry) for entry in value) + "]"
     if isinstance(value, str):
         plain = (PLAIN_PROSE if top else PLAIN_WORD).fullmatch(value) and value.lower() not in NOT_TEXT
-        return value if plain else json.dumps(value)
+        return value if plain else _quoted(value)
     return repr(value)
+
+
+def _quoted(text: str) -> str:
+    """Double-quoted YAML; JSON's escapes will not do, because YAML knows no surrogate pairs."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in escaped) + '"'
 
 
 def system_reference(system: str, directory: Path) -> str:
