@@ -184,7 +184,7 @@ def test_screen_reports_json_csv_and_a_figure(tmp_path):
     arguments = ["screen", "ieee9", *MECHANICAL, "--jobs", "1", "--json", "--csv", str(table), "--plot", str(figure)]
     reports = json.loads(run(*arguments))
     assert len(reports) == 3
-    required = {"contingency", "alpha", "status", "cct_s", "duration_s", "restabilises", "reference"}
+    required = {"contingency", "alpha", "status", "cct_s", "duration_s", "restabilises", "reference", "T_s"}
     assert all(required <= report.keys() for report in reports)
     member = next(report for report in reports if report["contingency"] == "ieee9-mech-g2-restore")
     assert member["status"] == "finite" and member["duration_s"] == pytest.approx(member["cct_s"] - 0.2)

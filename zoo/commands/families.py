@@ -193,10 +193,16 @@ def screen(
         from zoo.figures import save_figure
 
         save_figure(screening.plot_screening(answers, recipe.window.t_c, recipe.window.t_f, title), plot)
-    if as_json:
-        print_json([answer.report() for answer in answers])
-        return
     window = recipe.window
+    if as_json:
+        assumed = {  # a CCT without its window and criterion means nothing
+            "t_f_s": window.t_f,
+            "window_t_c_s": list(window.t_c),
+            "T_s": window.T,
+            "max_separation_rad": recipe.stability.max_separation_rad,
+        }
+        print_json([answer.report() | assumed for answer in answers])
+        return
     click.echo(
         f"{title}; t_f = {window.t_f:g} s, t_c in [{window.t_c[0]:g}, {window.t_c[1]:g}] s, T = {window.T:g} s, "
         f"limit {recipe.stability.max_separation_rad:.4f} rad  [{reference}]"
