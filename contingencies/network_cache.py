@@ -7,7 +7,6 @@ folder, or `off`.
 
 import contextlib
 import os
-import tempfile
 from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from contingencies.files import written_whole
 from contingencies.library import System
 from contingencies.network import Branches, Network
 from contingencies.spec import sha256
@@ -57,14 +57,8 @@ def keep_network(system: System, network: Network) -> None:
         return
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=".npz")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                np.savez(file, **_to_arrays(network))
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
+        with written_whole(path) as temporary:
+            np.savez(temporary, **_to_arrays(network))
 
 
 def _to_arrays(network: Network) -> dict[str, Any]:

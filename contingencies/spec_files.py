@@ -6,11 +6,13 @@ A batch of files is written whole or not at all, and never over a file that says
 import os
 import re
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from contingencies.errors import ConflictError, UsageError
+from contingencies.files import written_whole
 from contingencies.library import Contingency, shipped_systems
 from contingencies.spec import ContingencySpec
 
@@ -93,13 +95,6 @@ def write_contingencies(contingencies: Sequence[Contingency], directory: Path, f
 
 def write_whole(texts: dict[Path, str]) -> None:
     """Write files so that none is ever seen half-written: all beside their places first, then all renamed."""
-    temporary: dict[Path, Path] = {}
-    try:
+    with ExitStack() as all_or_none:
         for path, text in texts.items():
-            temporary[path] = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-            temporary[path].write_text(text, encoding="utf-8")
-        for path, written in temporary.items():
-            os.replace(written, path)
-    finally:
-        for written in temporary.values():
-            written.unlink(missing_ok=True)
+            all_or_none.enter_context(written_whole(path)).write_text(text, encoding="utf-8")

@@ -1,12 +1,11 @@
 """One scenario by any reference simulator, and as a file."""
 
-import os
-import tempfile
 from pathlib import Path
 
 import numpy as np
 
 from contingencies.errors import UsageError
+from contingencies.files import user_file
 from contingencies.ode import Trajectory, fast_trajectory, strict_trajectory
 from contingencies.operators import PhaseOperators
 from contingencies.stability import REFERENCES, Reference
@@ -33,14 +32,5 @@ def write_csv(operators: PhaseOperators, trajectory: Trajectory, path: Path) -> 
     buses = operators.machine_buses
     header = ",".join(["t_s", *(f"delta_{bus}_rad" for bus in buses), *(f"omega_{bus}_pu" for bus in buses)])
     table = np.column_stack([trajectory.t, trajectory.delta, trajectory.omega])
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                np.savetxt(file, table, delimiter=",", header=header, comments="", fmt="%.12g")
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written ({error.strerror}); choose another place.") from None
+    with user_file(path) as temporary:
+        np.savetxt(temporary, table, delimiter=",", header=header, comments="", fmt="%.12g")

@@ -3,14 +3,13 @@
 matplotlib is imported where it is used and never opens a window.
 """
 
-import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from contingencies.errors import UsageError
+from contingencies.files import user_file
 from contingencies.ode import Trajectory
 from contingencies.operators import PhaseOperators
 from contingencies.stability import Boundary
@@ -37,16 +36,8 @@ def save_figure(figure: Any, path: Path) -> None:
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"{path}: a figure is written as {', '.join(FORMATS)}; choose such a file name.")
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=path.suffix)
-        os.close(handle)
-        try:
+        with user_file(path) as temporary:
             figure.savefig(temporary, dpi=150)
-            os.replace(temporary, path)
-        except BaseException:
-            os.unlink(temporary)
-            raise
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written ({error.strerror}); choose another place.") from None
     finally:
         plt.close(figure)
 

@@ -224,13 +224,10 @@ def _check_destinations(csv_file: Path | None, plot: Path | None) -> None:
 
 
 def _write_file(path: Path, text: str) -> None:
-    from contingencies.errors import UsageError
-    from contingencies.spec_files import write_whole
+    from contingencies.files import user_file
 
-    try:
-        write_whole({path: text})
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written ({error.strerror}); choose another place.") from None
+    with user_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def _print_ranking(answers: "Sequence[Screened]") -> None:

@@ -1,0 +1,29 @@
+"""Writing files so that nobody ever sees a half-written one."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from contingencies.errors import UsageError
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that takes its place when the block ends without an error."""
+    temporary = path.with_name(f".{path.stem}.{os.getpid()}.tmp{path.suffix}")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def user_file(path: Path) -> Iterator[Path]:
+    """`written_whole` for a file the user asked for: a place that cannot be written is the user's to mend."""
+    try:
+        with written_whole(path) as temporary:
+            yield temporary
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written ({error.strerror}); choose another place.") from None
