@@ -64,14 +64,16 @@ class IntegratingSurrogate(Surrogate):
         return x
 
     def states(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Any = 0) -> Tensor:
+        if not torch.is_grad_enabled() and alpha.ndim == t_c.ndim == 0:  # one scenario: the compiled integrator
+            return self.trajectories(t.flatten(), alpha[None], t_c[None]).reshape(*t.shape, -1)
         t, t_c, _ = torch.broadcast_tensors(t, t_c, alpha)  # alpha as it comes: one admittance per severity
         t_f = torch.full_like(t, self.physics.window.t_f)
         x_0 = torch.cat([self.delta_0, torch.ones_like(self.delta_0)]).expand(*t.shape, -1)
         return self.advance(self.advance(x_0, t_f, torch.minimum(t, t_c), alpha), t_c, t, None)
 
     def states_and_rates(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Any = 0) -> tuple[Tensor, Tensor]:
-        t, t_c, _ = torch.broadcast_tensors(t, t_c, alpha)
         x = self.states(t, alpha, t_c)
+        t, t_c, _ = torch.broadcast_tensors(t, t_c, alpha)
         rates = torch.where((t < t_c)[..., None], self.field(x, alpha), self.field(x, None))
         return x, torch.where((t < self.physics.window.t_f)[..., None], torch.zeros_like(x), rates)
 
