@@ -20,8 +20,9 @@ class BatchedSOAP(torch.optim.Optimizer):
 
     Parameters
     ----------
-    parameters : iterable of Tensor
-        Matrices (m, n), stacks of them (K, m, n), or anything else, which is stepped by Adam.
+    parameters : iterable of Tensor, or groups of them
+        Matrices (m, n), stacks of them (K, m, n), or anything else, which is stepped by Adam, as is all of a
+        group with "elementwise": True (biases of K experts are no matrix).
     lr : float
         Learning rate.
     betas : (float, float)
@@ -34,13 +35,20 @@ class BatchedSOAP(torch.optim.Optimizer):
 
     def __init__(
         self,
-        parameters: Iterable[Tensor],
+        parameters: Iterable[Any],
         lr: float = 3e-3,
         betas: tuple[float, float] = (0.95, 0.95),
         precondition_frequency: int = 10,
         eps: float = 1e-8,
     ) -> None:
-        defaults = {"lr": lr, "betas": betas, "precondition_frequency": precondition_frequency, "eps": eps, "step": 0}
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "precondition_frequency": precondition_frequency,
+            "eps": eps,
+            "step": 0,
+            "elementwise": False,
+        }
         super().__init__(parameters, defaults)
 
     @torch.no_grad()
@@ -49,12 +57,11 @@ class BatchedSOAP(torch.optim.Optimizer):
         assert closure is None
         for group in self.param_groups:
             group["step"] += 1
-            for bucket in _buckets(group["params"]):
-                self._step_bucket(bucket, group)
+            for matrices, bucket in _buckets(group["params"], group["elementwise"]):
+                self._step_bucket(bucket, matrices, group)
 
-    def _step_bucket(self, bucket: list[Tensor], group: dict[str, Any]) -> None:
-        matrices = _is_stack(bucket[0])
-        gradient = _stacked(bucket)
+    def _step_bucket(self, bucket: list[Tensor], matrices: bool, group: dict[str, Any]) -> None:
+        gradient = _stacked(bucket, matrices)
         state = self.state[bucket[0]]  # of the whole bucket
         if not state:
             state["exp_avg"], state["exp_avg_sq"] = torch.zeros_like(gradient), torch.zeros_like(gradient)
@@ -77,7 +84,7 @@ class BatchedSOAP(torch.optim.Optimizer):
             update = average / second.sqrt().add_(group["eps"])
         begin = 0
         for parameter in bucket:
-            count = _rows(parameter)
+            count = parameter.numel() // gradient[0].numel()
             parameter.add_(update[begin : begin + count].view_as(parameter), alpha=-size)
             begin += count
         if matrices:
@@ -85,28 +92,21 @@ class BatchedSOAP(torch.optim.Optimizer):
 
 
 def _is_stack(parameter: Tensor) -> bool:
-    return parameter.ndim == 2 or (parameter.ndim == 3 and min(parameter.shape[1:]) > 1)
+    return parameter.ndim in (2, 3)
 
 
-def _rows(parameter: Tensor) -> int:
-    """How many entries of the stacked gradient belong to a parameter."""
-    if not _is_stack(parameter):
-        return parameter.numel()
-    return 1 if parameter.ndim == 2 else parameter.shape[0]
-
-
-def _buckets(parameters: list[Tensor]) -> list[list[Tensor]]:
-    """Parameters that are stepped together: matrices of one shape, and all that are no matrices."""
+def _buckets(parameters: list[Tensor], elementwise: bool) -> list[tuple[bool, list[Tensor]]]:
+    """What is stepped together: matrices of one shape (True), and all that are no matrices (False)."""
     found: dict[tuple[int, ...], list[Tensor]] = {}
     for parameter in parameters:
-        key = tuple(parameter.shape[-2:]) if _is_stack(parameter) else ()
+        key = () if elementwise or not _is_stack(parameter) else tuple(parameter.shape[-2:])
         found.setdefault(key, []).append(parameter)
-    return [bucket for bucket in found.values() if any(p.grad is not None for p in bucket)]
+    return [(key != (), bucket) for key, bucket in found.items() if any(p.grad is not None for p in bucket)]
 
 
-def _stacked(bucket: list[Tensor]) -> Tensor:
+def _stacked(bucket: list[Tensor], matrices: bool) -> Tensor:
     """Gradients as one tensor (B, m, n), or (B,) for what are no matrices."""
-    shape = (-1, *bucket[0].shape[-2:]) if _is_stack(bucket[0]) else (-1,)
+    shape = (-1, *bucket[0].shape[-2:]) if matrices else (-1,)
     gradients = [(torch.zeros_like(p) if p.grad is None else p.grad).reshape(shape) for p in bucket]
     return gradients[0].clone() if len(gradients) == 1 else torch.cat(gradients)
 

@@ -105,12 +105,16 @@ class TrainingResult:
     curves: list[dict[str, float]] = field(default_factory=list)  # loss, terms, validation over steps
 
 
-def make_optimizer(name: str, parameters: Any, learning_rate: float) -> torch.optim.Optimizer:
+def make_optimizer(name: str, model: nn.Module, learning_rate: float) -> torch.optim.Optimizer:
     """SOAP (second-order by Kronecker factors) or Adam, without weight decay."""
+    trainable = [(label, p) for label, p in model.named_parameters() if p.requires_grad]
     if name == "soap":
-        return BatchedSOAP(parameters, lr=learning_rate)
+        biases = [p for label, p in trainable if "bias" in label]
+        others = [p for label, p in trainable if "bias" not in label]
+        groups = [{"params": others}] if others else []
+        return BatchedSOAP([*groups, {"params": biases, "elementwise": True}] if biases else groups, lr=learning_rate)
     if name == "adam":
-        return torch.optim.Adam(parameters, lr=learning_rate)
+        return torch.optim.Adam([p for _, p in trainable], lr=learning_rate)
     raise UsageError(f"optimizer {name!r} is not known; use soap or adam.")
 
 
@@ -176,7 +180,7 @@ class _Run:
         self.model, self.objective, self.plan = model, objective, plan
         self.state_path, self.report, self.validate, self.identity = state_path, report, validate, identity
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        self.optimizer = make_optimizer(plan.optimizer, self.parameters, plan.learning_rate)
+        self.optimizer = make_optimizer(plan.optimizer, model, plan.learning_rate)
         self.generator = torch.Generator().manual_seed(plan.seed)
         self.step = 0
         self.elapsed_before = 0.0

@@ -1,51 +1,19 @@
-"""What the baselines share: one scaled contingency, and networks that carry the time derivative along.
+"""What the baselines share: one contingency with scaled inputs and outputs.
 
 A baseline sees time, severity and clearing instant scaled to [-1, 1] over the study, and predicts
 deviations from the pre-fault state in units of their spread over the training trajectories.
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from contingencies.errors import UsageError
 from contingencies.operators import PhaseOperators
 from espinn_moe.surrogate import Rows, Scenarios, Surrogate
-
-
-class TanhNetwork(nn.Module):
-    """Fully connected tanh network; `widths` from input to output, the last layer linear."""
-
-    def __init__(self, widths: Sequence[int], dtype: torch.dtype) -> None:
-        super().__init__()
-        self.layers = nn.ModuleList(nn.Linear(m, n, dtype=dtype) for m, n in pairwise(widths))
-        for layer in self.linear:
-            nn.init.xavier_uniform_(layer.weight)
-            nn.init.zeros_(layer.bias)
-
-    @property
-    def linear(self) -> list[nn.Linear]:
-        """The layers, of the type they have."""
-        return cast(list[nn.Linear], list(self.layers))
-
-    def forward(self, x: Tensor) -> Tensor:
-        *hidden, last = self.linear
-        for layer in hidden:
-            x = torch.tanh(layer(x))
-        out: Tensor = last(x)
-        return out
-
-    def with_tangent(self, x: Tensor, x_dot: Tensor) -> tuple[Tensor, Tensor]:
-        """Values, and their derivative along the input velocity `x_dot`."""
-        *hidden, last = self.linear
-        for layer in hidden:
-            x = torch.tanh(layer(x))
-            x_dot = (1.0 - x.square()) * (x_dot @ layer.weight.T)
-        return last(x), x_dot @ last.weight.T
 
 
 class Baseline(Surrogate):
@@ -87,7 +55,11 @@ class Baseline(Surrogate):
     def initial_misfit(self, rows: Rows) -> Tensor:
         """Mean-squared deviation from the pre-fault state at t = 0, in units of the output scales."""
         start = self.states(torch.zeros_like(rows.t), rows.alpha, rows.t_c)
-        return ((start - self.x_0) / self.scale).square().mean()
+        return self.misfit(start, self.x_0)
+
+    def misfit(self, ours: Tensor, theirs: Tensor) -> Tensor:
+        """Mean-squared difference of states (..., 2 n) in units of the output scales."""
+        return ((ours - theirs) / self.scale).square().mean()
 
 
 def _unit(value: Tensor, limits: tuple[float, float]) -> Tensor:

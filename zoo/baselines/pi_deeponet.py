@@ -11,8 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from contingencies.operators import PhaseOperators
+from espinn_moe.layers import Stack
 from espinn_moe.surrogate import Member, Rows
-from zoo.baselines.common import Baseline, TanhNetwork
+from zoo.baselines.common import Baseline
 
 
 class PIDeepONet(Baseline):
@@ -23,19 +24,19 @@ class PIDeepONet(Baseline):
     ) -> None:
         super().__init__(members, dtype)
         self.width, self.depth = width, depth
-        self.branch = TanhNetwork([2, *[width] * depth, width], self.dtype)
-        self.trunk = TanhNetwork([1, *[width] * depth, width], self.dtype)
+        self.branch = Stack([2, *[width] * depth, width], self.dtype, "tanh")
+        self.trunk = Stack([1, *[width] * depth, width], self.dtype, "tanh")
         self.readout = nn.Linear(width, 2 * self.n_machines, dtype=self.dtype)
 
     def states(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> Tensor:
         time, severity, clearing = self.scaled(t, alpha, t_c)
-        product = self.branch(torch.stack([severity, clearing], dim=-1)) * self.trunk(time[..., None])
+        product = self.branch(torch.stack([severity, clearing], dim=-1))[0] * self.trunk(time[..., None])[0]
         return self.x_0 + self.scale * self.readout(product)
 
     def states_and_rates(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> tuple[Tensor, Tensor]:
         time, severity, clearing = self.scaled(t, alpha, t_c)
-        basis, basis_rate = self.trunk.with_tangent(time[..., None], time.new_tensor([self.scaled_time_rate]))
-        weights = self.branch(torch.stack([severity, clearing], dim=-1))
+        basis, basis_rate = self.trunk(time[..., None], time.new_tensor([self.scaled_time_rate]))
+        weights, _ = self.branch(torch.stack([severity, clearing], dim=-1))
         out, rate = self.readout(weights * basis), (weights * basis_rate) @ self.readout.weight.T
         return self.x_0 + self.scale * out, self.scale * rate
 
@@ -43,8 +44,8 @@ class PIDeepONet(Baseline):
         """As the interface says; branch and trunk are evaluated once per scenario and per instant."""
         _, severity, clearing = self.scaled(t[:1], alpha[:, None], t_c)
         time = self.scaled(t, alpha[:1], t_c[:1])[0]
-        weights = self.branch(torch.stack([severity, clearing], dim=-1))  # (a, c, width)
-        product = weights[:, :, None] * self.trunk(time[:, None])
+        weights, _ = self.branch(torch.stack([severity, clearing], dim=-1))  # (a, c, width)
+        product = weights[:, :, None] * self.trunk(time[:, None])[0]
         return self.x_0 + self.scale * self.readout(product)
 
     def extra_terms(self, rows: Rows) -> dict[str, Tensor]:

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from contingencies.operators import PhaseOperators
+from espinn_moe.layers import Stack
 from espinn_moe.surrogate import Member, Rows
-from zoo.baselines.common import Baseline, TanhNetwork
+from zoo.baselines.common import Baseline
 
 
 class VanillaPINN(Baseline):
@@ -22,16 +23,16 @@ class VanillaPINN(Baseline):
     ) -> None:
         super().__init__(members, dtype)
         self.width, self.depth = width, depth
-        self.network = TanhNetwork([3, *[width] * depth, 2 * self.n_machines], self.dtype)
+        self.network = Stack([3, *[width] * depth, 2 * self.n_machines], self.dtype, "tanh")
 
     def states(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> Tensor:
-        out: Tensor = self.network(torch.stack(self.scaled(t, alpha, t_c), dim=-1))
+        out, _ = self.network(torch.stack(self.scaled(t, alpha, t_c), dim=-1))
         return self.x_0 + self.scale * out
 
     def states_and_rates(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> tuple[Tensor, Tensor]:
         inputs = torch.stack(self.scaled(t, alpha, t_c), dim=-1)
         velocity = inputs.new_tensor([self.scaled_time_rate, 0.0, 0.0])
-        out, rate = self.network.with_tangent(inputs, velocity)
+        out, rate = self.network(inputs, velocity)
         return self.x_0 + self.scale * out, self.scale * rate
 
     def extra_terms(self, rows: Rows) -> dict[str, Tensor]:

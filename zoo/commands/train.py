@@ -1,0 +1,202 @@
+"""Commands that list the surrogates and train one of them."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from zoo.commands.common import PROGRESS_INTERVAL_S, json_option, print_json, registry_options
+
+if TYPE_CHECKING:
+    from espinn_moe.train import Progress
+    from registry.schema import ContingencyRow
+    from zoo.training import Trained, TrainingRequest
+
+BAR = 24  # characters
+REFERENCE_CONTINGENCY = "ieee30-line-3-4-restore"  # whose six machines give the paper's parameter counts
+
+
+def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Options that every training command has."""
+    options: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
+        click.option("--fraction", type=float, default=1.0, show_default=True, help="Part of the training scenarios."),
+        click.option("--seed", type=click.IntRange(0, 2**31), default=0, show_default=True, help="Weights and data."),
+        click.option(
+            "--budget",
+            type=click.Choice(["quick", "standard", "paper"]),
+            default="standard",
+            show_default=True,
+            help="How long to train; docs/surrogates.md has the minutes.",
+        ),
+        click.option("--minutes", type=float, help="Train for so long instead."),
+        click.option("--steps", type=int, help="Train for so many steps instead; such a run is reproducible."),
+        click.option(
+            "--focus/--no-focus",
+            default=True,
+            show_default=True,
+            help="Learn only what decides stability: up to a separation of 1.5 pi. The paper's protocol is --no-focus.",
+        ),
+        click.option("--dtype", type=click.Choice(["float32", "float64"]), help="Default: the model's own."),
+        click.option(
+            "--resume/--fresh",
+            default=True,
+            show_default=True,
+            help="Continue an interrupted training of the same request, or start anew.",
+        ),
+        click.option(
+            "--mlflow/--no-mlflow", default=True, show_default=True, help="Send the run to MLflow at the end."
+        ),
+        registry_options,
+        json_option,
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@contextmanager
+def training_progress(label: str) -> Iterator[Callable[["Progress"], None]]:
+    """A line on standard error with loss, residual, validated CCT error and time left."""
+    terminal = sys.stderr.isatty()
+    last = time.monotonic()
+
+    def report(progress: "Progress") -> None:
+        nonlocal last
+        if terminal:
+            filled = int(BAR * progress.done)
+            bar = "#" * filled + "-" * (BAR - filled)
+            click.echo(f"\r\x1b[K{label} [{bar}] {describe(progress)}", err=True, nl=False)
+        elif time.monotonic() - last >= PROGRESS_INTERVAL_S or progress.done >= 1.0:
+            last = time.monotonic()
+            click.echo(f"{label}: {describe(progress)}", err=True)
+
+    try:
+        yield report
+    finally:
+        if terminal:
+            click.echo(err=True)
+
+
+def describe(progress: "Progress") -> str:
+    """Where a training stands, in one line."""
+    residuals = [value for name, value in progress.terms.items() if name.startswith("residual")]
+    residual = f"  residual {sum(residuals):.1e}" if residuals else ""
+    checked = "" if progress.validation is None else f"  CCT error {1e3 * progress.validation:.3g} ms"
+    minutes, seconds = divmod(int(min(progress.left_s, 1e6)), 60)
+    return (
+        f"{100 * progress.done:3.0f}%  step {progress.step}  loss {progress.loss:.2e}{residual}{checked}  "
+        f"{minutes}:{seconds:02d} left"
+    )
+
+
+def trained_report(request: "TrainingRequest", rows: "list[ContingencyRow]", trained: "Trained") -> dict[str, Any]:
+    """A finished training as plain values."""
+    members = [
+        {
+            "contingency": row.name,
+            "version": row.version,
+            "cct_mae_ms": None if errors.mae is None else 1e3 * errors.mae,
+            "cct_max_ms": None if errors.maximum is None else 1e3 * errors.maximum,
+            "finite": errors.finite,
+            "reference_finite": errors.reference_finite,
+            "status_errors": errors.mismatches,
+        }
+        for row, errors in zip(rows, trained.errors, strict=True)
+    ]
+    return {
+        "model": request.model,
+        "checkpoint": trained.checkpoint_id,
+        "run": trained.run_id,
+        "parameters": trained.parameters,
+        "fraction": request.fraction,
+        "seed": request.seed,
+        "steps": trained.result.steps,
+        "train_s": round(trained.result.elapsed_s, 3),
+        "loss": trained.result.loss,
+        "members": members,
+    }
+
+
+def print_trained(made: dict[str, Any]) -> None:
+    """The same for people."""
+    click.echo(
+        f"checkpoint {made['checkpoint']}  {made['model']}  {made['parameters']:,} parameters  "
+        f"fraction {made['fraction']:g}  seed {made['seed']}  {made['steps']} steps in {made['train_s']:.0f} s"
+    )
+    for member in made["members"]:
+        if member["cct_mae_ms"] is None:
+            verdict = "censored at every severity, as the reference" if not member["status_errors"] else "no finite CCT"
+        else:
+            verdict = f"CCT error mean {member['cct_mae_ms']:.4f} ms, max {member['cct_max_ms']:.4f} ms"
+        click.echo(
+            f"  {member['contingency']} v{member['version']}  {verdict}  ({member['finite']} of "
+            f"{member['reference_finite']} finite severities, {member['status_errors']} of other status; fast ODE)"
+        )
+
+
+def send_to_mlflow(home: str, registry: str | None, wanted: bool) -> None:
+    """Replay the run's diary to MLflow; a server that is away costs one warning."""
+    if wanted:
+        from zoo.tracking import synchronise
+
+        done = synchronise(home, registry)
+        if done.warning:
+            click.echo(f"Warning: {done.warning}", err=True)
+
+
+@click.command()
+@json_option
+def models(as_json: bool) -> None:
+    """List the surrogates of the zoo with their parameter counts on six machines (IEEE 30)."""
+    from contingencies.library import load_contingency
+    from contingencies.operators import compile_contingency
+    from zoo.catalogue import CATALOGUE, create_model
+
+    operators = compile_contingency(load_contingency(REFERENCE_CONTINGENCY))
+    listed = []
+    for name, entry in CATALOGUE.items():
+        model = create_model(name, [operators])
+        dtype = str(model.dtype).removeprefix("torch.")
+        listed.append(
+            {"model": name, "parameters": model.n_parameters, "dtype": dtype, "form": entry.form,
+             "family": entry.family, "summary": entry.summary}
+        )  # fmt: skip
+    if as_json:
+        print_json(listed)
+        return
+    for row in listed:
+        click.echo(f"{row['model']:22s} {row['parameters']:>9,}  {row['dtype']}  {row['form']:8s}  {row['summary']}")
+
+
+@click.command()
+@click.argument("model")
+@click.argument("name")
+@training_options
+def train(model: str, name: str, home: str, registry: str | None, as_json: bool, **options: Any) -> None:
+    """Train surrogate MODEL on contingency NAME.
+
+    MODEL is one that 'cct-zoo models' lists; NAME is registered (NAME@VERSION for an older version) or
+    shipped. The checkpoint becomes the default source of 'boundary' and 'distill' for NAME. Ctrl-C saves: the
+    same command continues.
+    """
+    import torch
+
+    from registry.home import Home
+    from zoo.catalogue import entry_of
+    from zoo.resolve import find_registered
+    from zoo.training import TrainingRequest, train_surrogate
+
+    torch.set_num_threads(1)  # two threads on shared cores are slower, and one makes runs reproducible
+    entry_of(model)
+    resume, mlflow = options.pop("resume"), options.pop("mlflow")
+    request = TrainingRequest(model=model, **options)
+    with Home.open(home, registry) as opened:
+        rows = [find_registered(opened, name)]
+        with training_progress(f"{model} {name}") as report:
+            trained = train_surrogate(opened, rows, request, resume=resume, report=report)
+    made = trained_report(request, rows, trained)
+    send_to_mlflow(home, registry, mlflow)
+    print_json(made) if as_json else print_trained(made)

@@ -1,0 +1,111 @@
+"""Commands that train a whole family of contingencies: in one mixture of experts, or one by one."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from zoo.commands.common import print_json
+from zoo.commands.train import print_trained, send_to_mlflow, trained_report, training_options, training_progress
+
+
+def family_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Which contingencies make up the family."""
+    command = click.option("--system", metavar="NAME", help="All registered contingencies of this system.")(command)
+    return click.option(
+        "--contingency",
+        "names",
+        metavar="NAME",
+        multiple=True,
+        help="A member; repeat it for each. Default: all registered contingencies of the one system there is.",
+    )(command)
+
+
+@click.command("train-moe")
+@family_options
+@click.option(
+    "--model",
+    type=click.Choice(["moe-chained", "moe"]),
+    default="moe-chained",
+    show_default=True,
+    help="Chained windows, or the paper's form.",
+)
+@click.option("--schedule", metavar="F,F,...", help="Train through growing fractions, each from where the last ended.")
+@click.option("--share-topology", is_flag=True, help="Members with one post-clearing topology share that expert.")
+@training_options
+def train_moe(
+    names: tuple[str, ...],
+    system: str | None,
+    model: str,
+    schedule: str | None,
+    share_topology: bool,
+    home: str,
+    registry: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Train one hard-routed mixture of experts for a family of contingencies of one system.
+
+    The checkpoint becomes the default source of 'boundary' and 'distill' for every member. Ctrl-C saves: the
+    same command continues.
+    """
+    import torch
+
+    from registry.home import Home
+    from zoo.family_training import members_of, train_through
+    from zoo.schedules import parse_schedule
+    from zoo.training import TrainingRequest
+
+    torch.set_num_threads(1)  # two threads on shared cores are slower, and one makes runs reproducible
+    resume, mlflow = options.pop("resume"), options.pop("mlflow")
+    fractions = parse_schedule(schedule) if schedule else (options["fraction"],)
+    settings = {"share_topology": True} if share_topology else None
+    request = TrainingRequest(model=model, settings=settings, **options)
+    with Home.open(home, registry) as opened:
+        rows = members_of(opened, names, system)
+        with training_progress(f"{model} of {len(rows)} contingencies") as report:
+            stages = train_through(opened, rows, request, fractions, resume=resume, report=report)
+    made = [trained_report(stage, rows, trained) for stage, trained in stages]
+    send_to_mlflow(home, registry, mlflow)
+    if as_json:
+        print_json(made[-1] | {"stages": made} if schedule else made[-1])
+        return
+    for report_of_stage in made:
+        print_trained(report_of_stage)
+
+
+@click.command("train-separate")
+@family_options
+@click.option("--model", default="es-pinn-chained", show_default=True, help="A model for one contingency.")
+@training_options
+def train_separate(
+    names: tuple[str, ...],
+    system: str | None,
+    model: str,
+    home: str,
+    registry: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Train one surrogate per contingency of a family, on the subsets of scenarios that train-moe would use."""
+    import torch
+
+    from registry.home import Home
+    from zoo.family_training import members_of
+    from zoo.training import TrainingRequest, train_surrogate
+
+    torch.set_num_threads(1)  # two threads on shared cores are slower, and one makes runs reproducible
+    resume, mlflow = options.pop("resume"), options.pop("mlflow")
+    request = TrainingRequest(model=model, **options)
+    made = []
+    with Home.open(home, registry) as opened:
+        rows = members_of(opened, names, system)
+        for done, row in enumerate(rows, 1):
+            with training_progress(f"{model} {row.name} ({done} of {len(rows)})") as report:
+                trained = train_surrogate(opened, [row], request, resume=resume, report=report)
+            made.append(trained_report(request, [row], trained))
+            if not as_json:
+                print_trained(made[-1])
+    send_to_mlflow(home, registry, mlflow)
+    if as_json:
+        print_json(made)
