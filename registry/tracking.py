@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from contingencies.errors import UsageError, ZooError
 from registry.spool import ReplayState, read_records, read_state, spooled_runs, write_state
@@ -52,9 +52,8 @@ def tracking_uri(home: Path) -> str:
 def safe_uri(uri: str) -> str:
     """The tracking URI without user, password or query."""
     parts = urlsplit(uri)
-    host = parts.hostname or ""
-    port = f":{parts.port}" if parts.port else ""
-    return urlunsplit((parts.scheme, host + port, parts.path, "", ""))
+    host = parts.netloc.rpartition("@")[2]
+    return f"{parts.scheme}://{host}{parts.path}" if parts.scheme else parts.path
 
 
 def sync_runs(home: Path, abandoned: Collection[str] = ()) -> Synced:
