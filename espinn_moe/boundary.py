@@ -13,7 +13,7 @@ from torch import Tensor
 from contingencies.network import Float
 from contingencies.operators import PhaseOperators
 from contingencies.stability import CCT, Boundary, boundary_of, candidates, check_scenario, first_crossing
-from espinn_moe.margins import SMOOTH, MarginProbe, MarginRule, ode_angles, surrogate_angles
+from espinn_moe.margins import SMOOTH, MarginProbe, MarginRule, default_rule, ode_angles, surrogate_angles
 from espinn_moe.surrogate import Surrogate
 
 SCAN_VALUES = 4_000_000  # numbers in one batch of scanned trajectories: about 32 MB in float64
@@ -23,7 +23,7 @@ def learned_boundary(
     surrogate: Surrogate,
     alpha: Float,
     member: int = 0,
-    rule: MarginRule = SMOOTH,
+    rule: MarginRule | None = None,
     report: Callable[[int], None] | None = None,
 ) -> Boundary:
     """CCT over severities as a surrogate's trajectories imply it.
@@ -35,8 +35,8 @@ def learned_boundary(
         Severities.
     member : int
         Which contingency of the surrogate.
-    rule : MarginRule
-        Smooth (the paper's) or hard margin.
+    rule : MarginRule, optional
+        Smooth (the paper's) or hard margin; by default the surrogate's own.
     report : callable, optional
         Told how many severities are done.
 
@@ -45,7 +45,7 @@ def learned_boundary(
     Boundary
         With `reference` "learned-smooth" or "learned-hard".
     """
-    operators = surrogate.members[member]
+    operators, rule = surrogate.members[member], rule or default_rule(surrogate)
     alpha = _checked_severities(operators, alpha)
     t_c = candidates(operators)
     answers: list[CCT] = []
@@ -67,9 +67,11 @@ def ode_boundary(operators: PhaseOperators, alpha: Float, rule: MarginRule = SMO
     return boundary_of(answers, f"ode-{rule.kind}")
 
 
-def margin_map(surrogate: Surrogate, alpha: Float, t_c: Float, member: int = 0, rule: MarginRule = SMOOTH) -> Float:
+def margin_map(
+    surrogate: Surrogate, alpha: Float, t_c: Float, member: int = 0, rule: MarginRule | None = None
+) -> Float:
     """Margins (a, c) of the grid of severities (a,) and ordered clearing instants (c,), rad."""
-    operators = surrogate.members[member]
+    operators, rule = surrogate.members[member], rule or default_rule(surrogate)
     rows = [
         MarginProbe(surrogate_angles(surrogate, float(value), member), operators, rule).values(t_c)
         for value in _checked_severities(operators, alpha)

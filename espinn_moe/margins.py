@@ -48,6 +48,11 @@ SMOOTH = MarginRule("smooth")
 HARD = MarginRule("hard")
 
 
+def default_rule(surrogate: Surrogate) -> MarginRule:
+    """The rule by which a surrogate's boundary is read unless told otherwise."""
+    return MarginRule(surrogate.margin_kind)
+
+
 def sample_times(operators: PhaseOperators, h_t: float = SMOOTH.h_t) -> Float:
     """Trajectory samples 0, h_t, ..., T, s."""
     return np.linspace(0.0, operators.window.T, round(operators.window.T / h_t) + 1)

@@ -14,7 +14,7 @@ import torch
 from contingencies.network import Float
 from contingencies.stability import TAU_ROOT_S, Boundary
 from espinn_moe.boundary import learned_boundary
-from espinn_moe.margins import SMOOTH, MarginProbe, MarginRule, smooth_margin, surrogate_angles
+from espinn_moe.margins import MarginProbe, MarginRule, default_rule, smooth_margin, surrogate_angles
 from espinn_moe.surrogate import Surrogate
 
 Exclusion = Literal["censored", "censored-neighbour", "ill-conditioned", "event-on-grid"]
@@ -45,14 +45,14 @@ class Sensitivity:
 
 
 def margin_derivatives(
-    surrogate: Surrogate, alpha: float, t_c: float, member: int = 0, rule: MarginRule = SMOOTH
+    surrogate: Surrogate, alpha: float, t_c: float, member: int = 0, rule: MarginRule | None = None
 ) -> tuple[float, float]:
     """dM/dalpha (rad) and dM/dt_c (rad/s) of one scenario, through the complete graph.
 
     Samples without weight in the smooth maximum are left out of the graph; the hard margin is
     differentiated at its peak, whose own motion contributes nothing.
     """
-    operators, n = surrogate.members[member], surrogate.n_machines
+    operators, n, rule = surrogate.members[member], surrogate.n_machines, rule or default_rule(surrogate)
     probe = MarginProbe(surrogate_angles(surrogate, alpha, member), operators, rule)
     device = next((parameter.device for parameter in surrogate.parameters()), torch.device("cpu"))
     severity, instant = (
@@ -76,7 +76,7 @@ def learned_sensitivity(
     surrogate: Surrogate,
     alpha: Float,
     member: int = 0,
-    rule: MarginRule = SMOOTH,
+    rule: MarginRule | None = None,
     boundary: Boundary | None = None,
     difference_step: float | None = None,
     report: Callable[[int], None] | None = None,
@@ -90,8 +90,8 @@ def learned_sensitivity(
         Ordered severities.
     member : int
         Which contingency.
-    rule : MarginRule
-        The margin whose boundary is differentiated.
+    rule : MarginRule, optional
+        The margin whose boundary is differentiated; by default the surrogate's own.
     boundary : Boundary, optional
         The learned boundary at these severities, if it is known already.
     difference_step : float, optional
@@ -100,7 +100,7 @@ def learned_sensitivity(
     report : callable, optional
         Told how many severities are done.
     """
-    alpha = np.asarray(alpha, dtype=float)
+    alpha, rule = np.asarray(alpha, dtype=float), rule or default_rule(surrogate)
     boundary = learned_boundary(surrogate, alpha, member, rule) if boundary is None else boundary
     centred = _centred_differences(surrogate, boundary, member, rule, difference_step)
     by_alpha, by_t_c = np.full(len(alpha), np.nan), np.full(len(alpha), np.nan)

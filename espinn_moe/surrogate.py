@@ -8,7 +8,7 @@ belongs to one member.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
@@ -61,6 +61,8 @@ class Surrogate(torch.nn.Module, ABC):
     dtype : torch.dtype
         Of parameters and answers.
     """
+
+    margin_kind: Literal["smooth", "hard"] = "smooth"  # by which margin its boundary is read unless told otherwise
 
     def __init__(self, members: Sequence[PhaseOperators], dtype: torch.dtype) -> None:
         super().__init__()
