@@ -102,7 +102,7 @@ class PhaseOperators:
         return post
 
 
-def fault_coefficient(alpha: Any, y: complex, z_th: complex) -> Any:
+def fault_coefficient(alpha: Any, y: Any, z_th: Any) -> Any:
     """c(alpha) of the rank-one fault, exactly 0 at alpha = 0, theory.md eq. (9); arrays or tensors."""
     return alpha * y / (1.0 + alpha * (y * z_th))
 

@@ -84,7 +84,9 @@ def _cos_sin(delta: Array) -> tuple[Array, Array]:
 
 
 def _times(matrix: Array, vector: Array) -> Array:
-    """Matrix times (..., n) vectors; a matrix per vector is allowed."""
+    """Matrix times (..., n) vectors; a matrix per vector, or (..., 1, n, n) per row of vectors, is allowed."""
     if matrix.ndim == 2:
         return vector @ matrix.T
+    if matrix.shape[-3] == 1 and vector.ndim >= matrix.ndim - 1:
+        return vector @ matrix[..., 0, :, :].swapaxes(-1, -2)
     return (matrix @ vector[..., None])[..., 0]

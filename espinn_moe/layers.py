@@ -1,0 +1,141 @@
+"""Networks that carry the time derivative along with the value, and experts that run as one tensor.
+
+A derivative pushed forward through the layers costs about one more forward pass, however many
+outputs there are; a backward pass would be needed for each output.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+Activation = Literal["sine", "tanh"]
+SINE_FREQUENCY = 5.0  # w0 of the paper
+
+
+class Stack(nn.Module):
+    """Fully connected layers for `groups` experts at once, or one plain network.
+
+    Parameters
+    ----------
+    widths : sequence of int
+        From input to output.
+    dtype : torch.dtype
+    activation : "sine" or "tanh"
+    groups : int, optional
+        Number of experts; weights are then (groups, in, out). Without it a plain network, (in, out).
+    first : bool
+        Whether the input is the coordinates themselves, for which sine layers start wider.
+    last_linear : bool
+        Whether the last layer is the output rather than another hidden layer.
+    """
+
+    def __init__(
+        self,
+        widths: Sequence[int],
+        dtype: torch.dtype,
+        activation: Activation,
+        *,
+        groups: int | None = None,
+        first: bool = True,
+        last_linear: bool = True,
+        w0: float = SINE_FREQUENCY,
+    ) -> None:
+        super().__init__()
+        self.activation, self.w0 = activation, w0
+        self.hidden = len(widths) - 1 - int(last_linear)
+        lead = () if groups is None else (groups,)
+        self.weights = nn.ParameterList()
+        self.biases = nn.ParameterList()
+        for index, (fan_in, fan_out) in enumerate(pairwise(widths)):
+            if activation == "sine":
+                bound = 1.0 / fan_in if first and index == 0 else math.sqrt(6.0 / fan_in) / w0
+            else:
+                bound = math.sqrt(6.0 / (fan_in + fan_out))
+            weight = torch.empty(*lead, fan_in, fan_out, dtype=dtype).uniform_(-bound, bound)
+            bias = torch.empty(*lead, fan_out, dtype=dtype)
+            bias.uniform_(-bound, bound) if activation == "sine" else bias.zero_()
+            self.weights.append(nn.Parameter(weight))
+            self.biases.append(nn.Parameter(bias))
+
+    def forward(self, x: Tensor, rate: Tensor | None = None, group: int | None = None) -> tuple[Tensor, Tensor | None]:
+        """Values, and their derivative along `rate`.
+
+        Parameters
+        ----------
+        x : Tensor
+            (..., in) for a plain network or one `group`; (groups, m, in) for all experts at once.
+        rate : Tensor, optional
+            Time derivative of x; broadcasts with it.
+        group : int, optional
+            Which expert.
+        """
+        for index, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            if group is not None:
+                weight, bias = weight[group], bias[group]
+            slope = None if rate is None else rate @ weight
+            x = torch.baddbmm(bias[:, None], x, weight) if weight.ndim == 3 else x @ weight + bias
+            if index < self.hidden:
+                x, factor = self._activate(x, rate is not None)
+                rate = None if slope is None else factor * slope
+            else:
+                rate = slope
+        return x, rate
+
+    def _activate(self, z: Tensor, with_slope: bool) -> tuple[Tensor, Tensor | None]:
+        """The activation and its slope."""
+        if self.activation == "sine":
+            z = self.w0 * z
+            return z.sin(), self.w0 * z.cos() if with_slope else None
+        y = z.tanh()
+        return y, 1.0 - y.square() if with_slope else None
+
+
+class Experts(nn.Module):
+    """One small network per expert; every row is answered by exactly one of them.
+
+    Rows of a mixed batch are sorted into equal groups, so that all experts run as one batched
+    product whose cost hardly grows with their number.
+    """
+
+    def __init__(
+        self, count: int, widths: Sequence[int], dtype: torch.dtype, activation: Activation, w0: float = SINE_FREQUENCY
+    ) -> None:
+        super().__init__()
+        self.count = count
+        self.stack = Stack(widths, dtype, activation, groups=count, first=False, w0=w0)
+
+    def forward(self, x: Tensor, rate: Tensor | None, expert: int | Tensor) -> tuple[Tensor, Tensor | None]:
+        """Values and derivatives (..., out) of rows x (..., in); an expert per row (...), or one for all."""
+        if isinstance(expert, int):
+            out: tuple[Tensor, Tensor | None] = self.stack(x, rate, group=expert)
+            return out
+        lead = x.shape[:-1]
+        places, depth = group_places(expert.expand(lead).reshape(-1), self.count)
+        value, slope = self.stack(
+            self._grouped(x, places, depth), None if rate is None else self._grouped(rate.expand_as(x), places, depth)
+        )
+        return (
+            value.flatten(0, 1)[places].reshape(*lead, -1),
+            None if slope is None else slope.flatten(0, 1)[places].reshape(*lead, -1),
+        )
+
+    def _grouped(self, rows: Tensor, places: Tensor, depth: int) -> Tensor:
+        flat = rows.reshape(-1, rows.shape[-1])
+        padded = flat.new_zeros(self.count * depth, flat.shape[-1])
+        return padded.index_copy(0, places, flat).unflatten(0, (self.count, depth))
+
+
+def group_places(expert: Tensor, count: int) -> tuple[Tensor, int]:
+    """Where each row (m,) goes in a (count, depth) table with one line per expert, and that depth."""
+    order = torch.argsort(expert, stable=True)
+    sizes = torch.bincount(expert, minlength=count)
+    begins = sizes.cumsum(0) - sizes
+    depth = int(sizes.max())
+    place = torch.empty_like(order)
+    ranks = torch.arange(len(expert), device=expert.device)
+    place[order] = expert[order] * depth + ranks - begins[expert[order]]
+    return place, depth

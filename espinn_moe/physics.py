@@ -1,0 +1,138 @@
+"""The members' phase operators as tensors, so that severity stays in the graph.
+
+Same closed form and same swing equation as the simulators (`contingencies.operators`,
+`contingencies.swing`); what is new is that a batch may mix members. The tensors derive from the
+operators and are not part of a saved model.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from contingencies.operators import PhaseOperators, fault_coefficient
+from contingencies.swing import swing_field, taylor_coefficients
+from espinn_moe.surrogate import Member
+
+
+@dataclass(frozen=True, eq=False)
+class Phase:
+    """Operator of one phase for a batch of rows."""
+
+    G: Tensor  # (n, n) or (..., n, n), pu
+    B: Tensor
+    P_m: Tensor  # (n,) or (..., n), pu
+
+    def for_samples(self) -> "Phase":
+        """The same operator for a row of several samples: one more axis before the machines'."""
+        if self.G.ndim == 2 and self.P_m.ndim == 1:
+            return self
+        G, B = (Y if Y.ndim == 2 else Y.unsqueeze(-3) for Y in (self.G, self.B))
+        return Phase(G, B, self.P_m if self.P_m.ndim == 1 else self.P_m.unsqueeze(-2))
+
+    def __getitem__(self, rows: Tensor) -> "Phase":
+        """The operator of some rows."""
+        G, B = (Y if Y.ndim == 2 else Y[rows] for Y in (self.G, self.B))
+        return Phase(G, B, self.P_m if self.P_m.ndim == 1 else self.P_m[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Expansion:
+    """A state and its local swing-equation derivatives, each (..., n), theory.md eq. (4)."""
+
+    delta: Tensor  # rad
+    omega: Tensor  # pu
+    v: Tensor  # d delta/dt, rad/s
+    a: Tensor  # d omega/dt, pu/s
+    b: Tensor  # d2 omega/dt2, pu/s2
+
+    def __getitem__(self, rows: Tensor) -> "Expansion":
+        """The expansions of some rows."""
+        return Expansion(self.delta[rows], self.omega[rows], self.v[rows], self.a[rows], self.b[rows])
+
+
+class Physics(nn.Module):
+    """Phase operators of the members of one system.
+
+    Parameters
+    ----------
+    members : sequence of PhaseOperators
+    dtype : torch.dtype
+        Real; admittances are kept as real and imaginary parts.
+    """
+
+    E: Tensor
+    H: Tensor
+    D: Tensor
+    x_0: Tensor
+    inertia_share: Tensor
+    G_pre: Tensor
+    B_pre: Tensor
+    G_post: Tensor
+    B_post: Tensor
+    P_m_pre: Tensor
+    P_m_slope: Tensor
+    P_m_post: Tensor
+    fault_G: Tensor
+    fault_B: Tensor
+    fault_y: Tensor
+    fault_z: Tensor
+
+    def __init__(self, members: Sequence[PhaseOperators], dtype: torch.dtype) -> None:
+        super().__init__()
+        first = members[0]
+        self.omega_b = first.omega_b
+        outer = np.stack([np.outer(m.fault_from, m.fault_to) for m in members])
+        Y_post = np.stack([m.Y_post for m in members])
+        real = {
+            "E": first.E,
+            "H": first.H,
+            "D": first.D,
+            "x_0": np.concatenate([first.delta_0, np.ones(first.n_machines)]),
+            "inertia_share": first.H / first.H.sum(),
+            "G_pre": first.Y_pre.real,
+            "B_pre": first.Y_pre.imag,
+            "G_post": Y_post.real,
+            "B_post": Y_post.imag,
+            "P_m_pre": first.P_m_pre,
+            "P_m_slope": np.stack([m.P_m_slope for m in members]),
+            "P_m_post": np.stack([m.P_m_post for m in members]),
+            "fault_G": outer.real,
+            "fault_B": outer.imag,
+        }
+        for name, value in real.items():
+            self.register_buffer(name, torch.tensor(np.ascontiguousarray(value), dtype=dtype), persistent=False)
+        for name, values in (
+            ("fault_y", [m.fault_y for m in members]),
+            ("fault_z", [m.fault_z_th for m in members]),
+        ):
+            self.register_buffer(name, torch.tensor(values, dtype=dtype.to_complex()), persistent=False)
+
+    def fault_on(self, alpha: Tensor, member: Member) -> Phase:
+        """Fault-on operator of rows with severities alpha (...); a member tensor broadcasts with alpha."""
+        c = fault_coefficient(alpha, self.fault_y[member], self.fault_z[member])
+        c_re, c_im = c.real[..., None, None], c.imag[..., None, None]
+        R, X = self.fault_G[member], self.fault_B[member]
+        return Phase(
+            self.G_pre + c_re * R - c_im * X,
+            self.B_pre + c_re * X + c_im * R,
+            self.P_m_pre + alpha[..., None] * self.P_m_slope[member],
+        )
+
+    def post_clearing(self, member: Member) -> Phase:
+        """Post-clearing operator; one for all rows when the member is a number."""
+        return Phase(self.G_post[member], self.B_post[member], self.P_m_post[member])
+
+    def field(self, phase: Phase, x: Tensor) -> Tensor:
+        """Right-hand side of the swing equation at states x (..., 2 n)."""
+        delta, omega = x.chunk(2, dim=-1)
+        rates = swing_field(delta, omega, phase.P_m, self.E, phase.G, phase.B, self.H, self.D, self.omega_b)
+        return torch.cat(rates, dim=-1)
+
+    def expand(self, phase: Phase, x: Tensor) -> Expansion:
+        """Local expansion at states x (..., 2 n)."""
+        delta, omega = x.chunk(2, dim=-1)
+        v, a, b = taylor_coefficients(delta, omega, phase.P_m, self.E, phase.G, phase.B, self.H, self.D, self.omega_b)
+        return Expansion(delta, omega, v, a, b)
