@@ -80,7 +80,8 @@ def test_a_folder_or_a_pipe_in_place_of_a_file_is_refused(store: Artifacts) -> N
 
 
 @pytest.mark.parametrize(
-    "digest", ["", "../../../etc/passwd", "/etc/passwd", "a" * 63, "A" * 64, "a" * 64 + "\n", "../" + "a" * 61, "\x00" * 64]
+    "digest",
+    ["", "../../../etc/passwd", "/etc/passwd", "a" * 63, "A" * 64, "a" * 64 + "\n", "../" + "a" * 61, "\x00" * 64],
 )
 def test_a_digest_that_points_outside_the_store_is_refused(store: Artifacts, digest: str) -> None:
     with pytest.raises(IntegrityError, match="not a SHA-256 digest"):
@@ -148,7 +149,7 @@ def test_verify_notices_a_row_whose_digest_points_outside_the_store(zoo: Zoo) ->
 
 
 def test_verify_notices_a_head_that_belongs_to_another_row(zoo: Zoo) -> None:
-    home, row, made, _ = _furnished(zoo)
+    home, _row, made, _ = _furnished(zoo)
     with home.database.write() as session:
         session.get_one(HeadRow, made.id).severity_high = 2.0
     assert any("not what its row says" in problem for problem in verify(home).problems)

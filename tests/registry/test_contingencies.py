@@ -98,7 +98,17 @@ def test_the_registrys_idea_of_a_name_is_that_of_the_specs() -> None:
 
 @pytest.mark.parametrize(
     "reference",
-    ["", "no such", "a" * 200, "../../etc/passwd", "x'; DROP TABLE heads; --", "a\x00b", "fault-a@0", "fault-a@x", "a\n"],
+    [
+        "",
+        "no such",
+        "a" * 200,
+        "../../etc/passwd",
+        "x'; DROP TABLE heads; --",
+        "a\x00b",
+        "fault-a@0",
+        "fault-a@x",
+        "a\n",
+    ],
 )
 def test_a_hostile_reference_is_just_not_found(zoo: Zoo, reference: str) -> None:
     home = zoo.again()

@@ -1,5 +1,6 @@
 """Many writers at once, and writers killed at any moment: nothing lost, nothing half-visible."""
 
+import itertools
 import json
 import os
 import random
@@ -75,7 +76,7 @@ def test_eight_processes_registering_deploying_and_rolling_back_lose_nothing(zoo
         "rollback": sum(d["rollback"] for d in done),
     }
     assert [row.active for row in history] == [False] * (len(history) - 1) + [True]
-    for before, after in zip(history, history[1:], strict=False):
+    for before, after in itertools.pairwise(history):
         assert before.ended_at is not None and before.ended_at <= after.created_at
         if after.action == "deploy":
             assert after.previous_id == before.id  # nobody deployed over something he had not replaced
@@ -164,10 +165,12 @@ def _link(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", [_flip, _link, Path.unlink, lambda p: p.write_bytes(p.read_bytes()[:-1])], ids=["bit", "link", "gone", "cut"]
+    "damage",
+    [_flip, _link, Path.unlink, lambda p: p.write_bytes(p.read_bytes()[:-1])],
+    ids=["bit", "link", "gone", "cut"],
 )
 def test_a_damaged_head_never_answers(sqlite_zoo: Zoo, damage) -> None:
-    home, row, made = sqlite_zoo.with_head()
+    home, _row, made = sqlite_zoo.with_head()
     home.deploy("fault-a", reason="x")
     damage(home.artifacts.path(made.digest))
     with Registry.open(sqlite_zoo.path) as asked:

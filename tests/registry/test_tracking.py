@@ -126,7 +126,12 @@ def test_secrets_of_a_tracking_uri_are_not_shown() -> None:
     assert safe_uri("sqlite:////a/b.db") == "sqlite:////a/b.db"
 
 
-SYNC = "import sys; from pathlib import Path; from registry.tracking import sync_runs; w = sync_runs(Path(sys.argv[1])).warning; sys.exit(w)"
+SYNC = """
+import sys
+from pathlib import Path
+from registry.tracking import sync_runs
+sys.exit(sync_runs(Path(sys.argv[1])).warning)
+"""
 
 
 def test_processes_that_initialise_a_fresh_store_at_once_do_not_break_it(tmp_path: Path) -> None:
