@@ -70,12 +70,16 @@ def ode_boundary(operators: PhaseOperators, alpha: Float, rule: MarginRule = SMO
 def margin_map(
     surrogate: Surrogate, alpha: Float, t_c: Float, member: int = 0, rule: MarginRule | None = None
 ) -> Float:
-    """Margins (a, c) of the grid of severities (a,) and ordered clearing instants (c,), rad."""
+    """Margins (a, c) of the grid of severities (a,) and ordered clearing instants (c,), rad.
+
+    Signs are right, and so are values near zero; elsewhere they are peaks among coarse samples.
+    """
     operators, rule = surrogate.members[member], rule or default_rule(surrogate)
-    rows = [
-        MarginProbe(surrogate_angles(surrogate, float(value), member), operators, rule).values(t_c)
-        for value in _checked_severities(operators, alpha)
-    ]
+    alpha = _checked_severities(operators, alpha)
+    rows = []
+    for value, first_look in zip(alpha, _scans(surrogate, alpha, t_c, member, rule), strict=True):
+        probe = MarginProbe(surrogate_angles(surrogate, float(value), member), operators, rule)
+        rows.append(probe.signs(t_c, first_look))
     return np.stack(rows)
 
 

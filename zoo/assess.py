@@ -1,0 +1,214 @@
+"""A surrogate's boundary beside the truth: one value with all that the table, the file and the figure show."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from contingencies.network import Float
+from contingencies.operators import PhaseOperators
+from contingencies.sensitivity import reference_sensitivity
+from contingencies.stability import CCT, Boundary, Reference, boundary_of, candidates, reference_cct
+from espinn_moe.boundary import learned_boundary, margin_map, ode_boundary
+from espinn_moe.certificate import CertificateRow, certify
+from espinn_moe.margins import HARD, SMOOTH, MarginRule, default_rule
+from espinn_moe.sensitivity import Sensitivity, learned_sensitivity
+from espinn_moe.surrogate import Surrogate
+from zoo.metrics import CCTErrors, Consistency, ErrorSplit, cct_errors, consistency, error_split
+
+DAE_SEVERITIES = 21  # of the paper's targeted full-network sweep
+MAP_SEVERITIES = 101
+Report = Callable[[str, int, int], None]  # stage, done, total
+
+
+def _silent(stage: str, done: int, total: int) -> None:
+    """Report nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """A learned boundary, the boundaries it is compared with at the same severities, and the errors."""
+
+    operators: PhaseOperators
+    rule: MarginRule
+    learned: Boundary
+    truth: Boundary  # hard CCT of the reduced ODE
+    ode_smooth: Boundary
+    sensitivity: Sensitivity
+    true_sensitivity: Float  # (m,) s per unit of severity, of the reduced ODE at its own CCT
+    errors: CCTErrors
+    split: ErrorSplit
+    implicit_and_centred: Consistency
+    implicit_and_true: Consistency
+    dae: Boundary | None  # at severities of its own
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One record per severity; what is not a number is None."""
+        columns: dict[str, Any] = {
+            "alpha": self.learned.alpha,
+            "status": self.learned.status,
+            "cct_s": self.learned.cct,
+            "true_status": self.truth.status,
+            "true_cct_s": self.truth.cct,
+            "error_ms": 1e3 * (self.learned.cct - self.truth.cct),
+            "ode_smooth_cct_s": self.ode_smooth.cct,
+            "dcct_dalpha_s": self.sensitivity.implicit,
+            "centred_difference_s": self.sensitivity.centred,
+            "true_dcct_dalpha_s": self.true_sensitivity,
+            "slope_rad_per_s": self.sensitivity.by_t_c,
+            "excluded": self.sensitivity.excluded,
+        }
+        return [dict(zip(columns, map(_plain, row), strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def summary(self) -> dict[str, Any]:
+        """The errors as plain values."""
+        excluded = [reason for reason in self.sensitivity.excluded if reason is not None]
+        return {
+            "contingency": self.operators.name,
+            "margin": asdict(self.rule),
+            "reference": self.truth.reference,
+            "cct_errors": self.errors.to_dict(),
+            "error_split": self.split.to_dict(),
+            "implicit_against_centred": self.implicit_and_centred.to_dict(),
+            "implicit_against_reference_ode": self.implicit_and_true.to_dict(),
+            "excluded_sensitivities": {reason: excluded.count(reason) for reason in sorted(set(excluded))},
+        }
+
+
+def assess_boundary(
+    surrogate: Surrogate,
+    alpha: Float,
+    member: int = 0,
+    rule: MarginRule | None = None,
+    reference: Reference = "strict",
+    dae: bool = False,
+    report: Report = _silent,
+) -> Assessment:
+    """Extract a surrogate's boundary and compare it.
+
+    Parameters
+    ----------
+    surrogate : Surrogate
+    alpha : array (m,)
+        Ordered severities.
+    member : int
+        Which contingency.
+    rule : MarginRule, optional
+        The margin that defines the learned boundary; by default the surrogate's own.
+    reference : {"strict", "fast"}
+        Which reduced ODE is the truth.
+    dae : bool
+        Also simulate the full network, at 21 severities.
+    report : callable
+        Told the stage and how far it is.
+    """
+    operators, rule = surrogate.members[member], rule or default_rule(surrogate)
+    alpha = np.asarray(alpha, dtype=float)
+    learned = learned_boundary(surrogate, alpha, member, rule, _stage(report, "learned boundary", len(alpha)))
+    truth = reference_boundary_of(operators, alpha, reference, report)
+    ode_smooth = ode_boundary(operators, alpha, rule if rule.kind == "smooth" else SMOOTH)
+    learned_smooth = learned if rule.kind == "smooth" else learned_boundary(surrogate, alpha, member, SMOOTH)
+    found = learned_sensitivity(
+        surrogate, alpha, member, rule, learned, report=_stage(report, "sensitivity", len(alpha))
+    )
+    true_sensitivity = reference_sensitivity(operators, alpha, truth.cct)
+    full = None
+    if dae:
+        full = reference_boundary_of(operators, np.linspace(*operators.severity, DAE_SEVERITIES), "dae", report)
+    return Assessment(
+        operators=operators,
+        rule=rule,
+        learned=learned,
+        truth=truth,
+        ode_smooth=ode_smooth,
+        sensitivity=found,
+        true_sensitivity=true_sensitivity,
+        errors=cct_errors(learned, truth),
+        split=error_split(learned_smooth, ode_smooth, truth),
+        implicit_and_centred=consistency(found.implicit, found.centred, found.valid),
+        implicit_and_true=consistency(found.implicit, true_sensitivity),
+        dae=full,
+    )
+
+
+def margin_picture(surrogate: Surrogate, member: int = 0, rule: MarginRule | None = None) -> tuple[Float, Float, Float]:
+    """Severities (a,), clearing instants (c,) and learned margins (a, c), for a map of the whole domain."""
+    operators = surrogate.members[member]
+    alpha, t_c = np.linspace(*operators.severity, MAP_SEVERITIES), candidates(operators)
+    return alpha, t_c, margin_map(surrogate, alpha, t_c, member, rule)
+
+
+def certify_boundary(
+    surrogate: Surrogate,
+    alpha: Float,
+    member: int = 0,
+    reference: Reference | None = "strict",
+    report: Report = _silent,
+) -> list[CertificateRow]:
+    """Certificates of the hard boundary; with a reference the true errors stand beside them."""
+    operators, alpha = surrogate.members[member], np.asarray(alpha, dtype=float)
+    learned = learned_boundary(surrogate, alpha, member, HARD, _stage(report, "learned boundary", len(alpha)))
+    rows = learned.finite  # where the surrogate has no CCT there is nothing to certify
+    finite = replace(
+        learned,
+        alpha=learned.alpha[rows],
+        cct=learned.cct[rows],
+        status=tuple(status for status in learned.status if status == "finite"),
+        restabilises=learned.restabilises[rows],
+    )
+    truth = None if reference is None else reference_boundary_of(operators, finite.alpha, reference, report)
+    told = _stage(report, "certificates", len(finite.alpha))
+    return certify(surrogate, finite.alpha, member, finite, truth, told)
+
+
+def certificate_summary(rows: list[CertificateRow], window: float) -> dict[str, Any]:
+    """What certificates say together; `window` is the length of the clearing window in s.
+
+    A bound as long as the clearing window says nothing: any answer would satisfy it.
+    """
+    known = [row for row in rows if row.error is not None]
+    errors = np.array([row.error for row in known], dtype=float)
+    estimates = np.array([row.estimate for row in known])
+    bounds = np.array([row.bound for row in known])
+    large = np.abs(errors) > 2e-5
+    return {
+        "rows": len(rows),
+        "largest_estimate_ms": _largest([1e3 * row.estimate for row in rows]),
+        "largest_bound_ms": _largest([1e3 * row.bound for row in rows]),
+        "mean_error_ms": float(1e3 * np.abs(errors).mean()) if known else None,
+        "mean_error_after_correction_ms": float(1e3 * np.abs(errors - estimates).mean()) if known else None,
+        "rows_with_error_above_0.02_ms": int(large.sum()),
+        "worst_relative_error_of_estimate": (
+            float(np.abs(estimates / errors - 1.0)[large].max()) if large.any() else None
+        ),
+        "bound_covers": int((np.abs(errors) <= bounds).sum()) if known else None,
+        "vacuous": {
+            "dual_weighted_bound": sum(row.bound >= window for row in rows),
+            "theorem_with_logarithmic_norm": sum(row.log_norm >= window for row in rows),
+            "theorem_of_the_paper": sum(row.paper_log10 >= np.log10(window) for row in rows),
+        },
+    }
+
+
+def reference_boundary_of(operators: PhaseOperators, alpha: Float, reference: Reference, report: Report) -> Boundary:
+    """A reference boundary, reported severity by severity."""
+    answers: list[CCT] = []
+    for value in alpha:
+        answers.append(reference_cct(operators, float(value), reference))
+        report(f"{reference} reference", len(answers), len(alpha))
+    return boundary_of(answers, reference)
+
+
+def _stage(report: Report, name: str, total: int) -> Callable[[int], None]:
+    return lambda done: report(name, done, total)
+
+
+def _largest(values: list[float]) -> float | None:
+    return max(map(abs, values), default=None)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float | np.floating):
+        return float(value) if np.isfinite(value) else None
+    return value

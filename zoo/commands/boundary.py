@@ -1,0 +1,281 @@
+"""Commands on what a trained surrogate implies: its stability boundary, and certificates of its CCT errors."""
+
+import csv
+import math
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from zoo.commands.common import json_option, print_json, progress, registry_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from contingencies.stability import Reference
+    from espinn_moe.certificate import CertificateRow
+    from zoo.assess import Assessment
+    from zoo.checkpoints import Loaded
+
+file_option = click.Path(dir_okay=False, path_type=Path)
+checkpoint_option = click.option(
+    "--checkpoint", type=click.IntRange(1), metavar="ID", help="Which checkpoint; default: the newest of NAME."
+)
+alpha_option = click.option(
+    "--alpha",
+    "alphas",
+    multiple=True,
+    metavar="LO:HI:STEP",
+    help="Severities; may be given several times.  [default: the 50 between those of the training grid]",
+)
+reference_option = click.option(
+    "--reference",
+    type=click.Choice(["strict", "fast"]),
+    default="strict",
+    show_default=True,
+    help="The reduced ODE that is the truth; strict takes seconds per severity.",
+)
+
+
+def _loaded(name: str, checkpoint: int | None, home: str, registry: str | None) -> "tuple[Loaded, int]":
+    """The surrogate of a checkpoint and the checkpoint's number."""
+    import torch
+
+    from registry.home import Home
+    from zoo import checkpoints
+    from zoo.resolve import find_registered
+    from zoo.sources import find_checkpoint
+
+    torch.set_num_threads(1)  # two threads on shared cores are slower
+    with Home.open(home, registry, create=False) as opened:
+        row = find_registered(opened, name)
+        found = find_checkpoint(opened, row, "latest" if checkpoint is None else str(checkpoint))
+        return checkpoints.from_bytes(opened.load_checkpoint(found), opened.contingency(row)), found.id
+
+
+def _severities(alphas: tuple[str, ...], loaded: "Loaded") -> Any:
+    import numpy as np
+
+    from contingencies.stability import check_scenario
+    from zoo.commands.query import parse_severities
+    from zoo.datasets import evaluation_grid
+
+    operators = loaded.surrogate.members[loaded.member]
+    if not alphas:
+        return evaluation_grid(operators).unseen_alpha
+    severities = np.unique(parse_severities(alphas))
+    for value in severities:
+        check_scenario(operators, float(value))
+    return severities
+
+
+class _Stages:
+    """One progress bar per stage, the last one closed by the caller's stack."""
+
+    def __init__(self, name: str, stack: ExitStack) -> None:
+        self.name, self.stack, self.stage = name, stack, ""
+        self.bar: Callable[[int], None] | None = None
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if stage != self.stage:
+            self.stack.close()
+            self.stage, self.bar = stage, self.stack.enter_context(progress(f"{self.name}: {stage}", total))
+        assert self.bar is not None
+        self.bar(done)
+
+
+@click.command()
+@click.argument("name")
+@checkpoint_option
+@alpha_option
+@click.option("--margin", type=click.Choice(["smooth", "hard"]), help="Default: the surrogate's own.")
+@reference_option
+@click.option("--dae", is_flag=True, help="Also simulate the full network, at 21 severities.")
+@click.option("--plot", type=file_option, help="Write the margin map and the boundaries (PNG, SVG or PDF).")
+@click.option("--csv", "csv_file", type=file_option, help="Write one row per severity.")
+@registry_options
+@json_option
+def boundary(
+    name: str,
+    checkpoint: int | None,
+    alphas: tuple[str, ...],
+    margin: Any,
+    reference: "Reference",
+    dae: bool,
+    plot: Path | None,
+    csv_file: Path | None,
+    home: str,
+    registry: str | None,
+    as_json: bool,
+) -> None:
+    """The stability boundary that a trained surrogate implies for contingency NAME, beside the reduced ODE."""
+    from espinn_moe.margins import MarginRule
+    from zoo.assess import assess_boundary, margin_picture
+
+    loaded, number = _loaded(name, checkpoint, home, registry)
+    severities = _severities(alphas, loaded)
+    rule = None if margin is None else MarginRule(margin)
+    with ExitStack() as stack:
+        found = assess_boundary(loaded.surrogate, severities, loaded.member, rule, reference, dae, _Stages(name, stack))
+    if csv_file:
+        _write_csv(csv_file, found.rows())
+    if plot:
+        from zoo.boundary_figures import plot_learned_boundary
+        from zoo.figures import save_figure
+
+        picture = margin_picture(loaded.surrogate, loaded.member, found.rule)
+        save_figure(plot_learned_boundary(found, picture), plot)
+    if as_json:
+        made = {"model": loaded.model, "checkpoint": number} | found.summary() | {"rows": found.rows()}
+        if found.dae is not None:
+            made["dae"] = [
+                {"alpha": float(a), "status": s, "cct_s": None if t != t else float(t)}
+                for a, s, t in zip(found.dae.alpha, found.dae.status, found.dae.cct, strict=True)
+            ]
+        print_json(made)
+        return
+    click.echo(f"{name}  {loaded.model}  checkpoint {number}  {found.rule.kind} margin")
+    _print_boundary(found)
+
+
+def _print_boundary(found: "Assessment") -> None:
+    click.echo(
+        "   alpha  status          CCT (s)   true (s)  error (ms)  dCCT/da (s)  centred (s)     true (s)  excluded"
+    )
+    for row in found.rows():
+        instants = f"{_number(row['cct_s'], 8, 5)}   {_number(row['true_cct_s'], 8, 5)}"
+        slopes = "  ".join(
+            _number(row[key], 11, 4) for key in ("dcct_dalpha_s", "centred_difference_s", "true_dcct_dalpha_s")
+        )
+        click.echo(
+            f"{row['alpha']:8.4f}  {row['status']:14} {instants}   {_number(row['error_ms'], 9, 4)}  {slopes}  "
+            f"{row['excluded'] or ''}"
+        )
+    errors, split = found.errors, found.split
+    if errors.mae is None:
+        click.echo(f"no severity has a finite CCT in both; {errors.mismatches} of {len(found.learned.alpha)} disagree.")
+        return
+    assert errors.p95 is not None and errors.maximum is not None
+    click.echo(
+        f"CCT error ({found.truth.reference} ODE): mean {1e3 * errors.mae:.4f} ms, P95 {1e3 * errors.p95:.4f} ms, "
+        f"max {1e3 * errors.maximum:.4f} ms over {errors.finite} severities; {errors.mismatches} of other status."
+    )
+    if split.rows:
+        click.echo(
+            f"Split: smoothing {1e3 * (split.smoothing or 0):.4f} ms, surrogate {1e3 * (split.surrogate or 0):.4f} ms, "
+            f"end to end (smooth margin) {1e3 * (split.end_to_end or 0):.4f} ms."
+        )
+    for label, agreement in (("centred differences", found.implicit_and_centred), ("ODE", found.implicit_and_true)):
+        if agreement.mae is not None:
+            correlation = "-" if agreement.correlation is None else f"{agreement.correlation:.5f}"
+            click.echo(
+                f"Implicit sensitivity against {label}: mean difference {1e3 * agreement.mae:.3g} ms per unit of "
+                f"severity, correlation {correlation} ({agreement.rows} rows)."
+            )
+
+
+@click.command()
+@click.argument("name")
+@checkpoint_option
+@alpha_option
+@reference_option
+@click.option("--plot", type=file_option, help="Write errors, estimates and bounds (PNG, SVG or PDF).")
+@click.option("--csv", "csv_file", type=file_option, help="Write one row per severity.")
+@registry_options
+@json_option
+def certify(
+    name: str,
+    checkpoint: int | None,
+    alphas: tuple[str, ...],
+    reference: "Reference",
+    plot: Path | None,
+    csv_file: Path | None,
+    home: str,
+    registry: str | None,
+    as_json: bool,
+) -> None:
+    """How wrong each learned CCT of contingency NAME can be, judged from the surrogate's own residual.
+
+    Beside the true error stand the dual-weighted residual estimate, its absolute-value bound, and the paper's
+    theorem with the logarithmic norm and with uniform Lipschitz constants.
+    """
+    from zoo.assess import certificate_summary, certify_boundary
+
+    loaded, number = _loaded(name, checkpoint, home, registry)
+    severities = _severities(alphas, loaded)
+    with ExitStack() as stack:
+        rows = certify_boundary(loaded.surrogate, severities, loaded.member, reference, _Stages(name, stack))
+    operators = loaded.surrogate.members[loaded.member]
+    summary = certificate_summary(rows, operators.window.t_c[1] - operators.window.t_c[0])
+    plain = [_json_row(row) for row in rows]
+    if csv_file and plain:
+        _write_csv(csv_file, plain)
+    if plot and rows:
+        from zoo.boundary_figures import plot_certificates
+        from zoo.figures import save_figure
+
+        save_figure(plot_certificates(operators, rows), plot)
+    if as_json:
+        print_json(
+            {"contingency": name, "model": loaded.model, "checkpoint": number} | summary | {"certificates": plain}
+        )
+        return
+    click.echo(f"{name}  {loaded.model}  checkpoint {number}")
+    _print_certificates(rows, summary)
+
+
+def _json_row(row: "CertificateRow") -> dict[str, Any]:
+    """A certificate without infinities, which JSON does not have."""
+    return {
+        key: None if isinstance(value, float) and not math.isfinite(value) else value
+        for key, value in row.to_dict().items()
+    }
+
+
+def _print_certificates(rows: "list[CertificateRow]", summary: dict[str, Any]) -> None:
+    if not rows:
+        click.echo("no severity has a finite learned CCT; there is nothing to certify.")
+        return
+    click.echo("   alpha   CCT (s)  true error  estimate     bound  log-norm bound  paper's bound  (ms)")
+    for row in rows:
+        error = None if row.error is None else 1e3 * row.error
+        ours = f"{_number(error, 10, 5)}  {1e3 * row.estimate:8.5f}  {1e3 * row.bound:8.5f}"
+        paper = f"1e{row.paper_log10 + 3.0:.0f}"
+        click.echo(f"{row.alpha:8.4f}  {row.cct:8.5f}  {ours}  {1e3 * row.log_norm:14.4g}  {paper:>13}")
+    vacuous, count = summary["vacuous"], summary["rows"]
+    if summary["bound_covers"] is not None:
+        worst = summary["worst_relative_error_of_estimate"]
+        off = (
+            "no error above 0.02 ms"
+            if worst is None
+            else f"off by at most {100 * worst:.1f} % where errors exceed 0.02 ms"
+        )
+        click.echo(
+            f"The estimate is {off}; the bound covers {summary['bound_covers']} of {count} rows. Mean error "
+            f"{summary['mean_error_ms']:.5f} ms, {summary['mean_error_after_correction_ms']:.5f} ms less its estimate."
+        )
+    for label, rows_without in (
+        ("The dual-weighted bound", vacuous["dual_weighted_bound"]),
+        ("The theorem with the logarithmic norm", vacuous["theorem_with_logarithmic_norm"]),
+        ("The paper's bound", vacuous["theorem_of_the_paper"]),
+    ):
+        verdict = "says something on every row" if not rows_without else f"is VACUOUS on {rows_without} of {count} rows"
+        click.echo(f"{label} {verdict}.")
+    click.echo("A bound is vacuous when it is longer than the clearing window: any answer would satisfy it.")
+
+
+def _number(value: float | None, width: int, digits: int) -> str:
+    return f"{'-':>{width}}" if value is None or value != value else f"{value:{width}.{digits}f}"
+
+
+def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
+    from contingencies.errors import UsageError
+
+    try:
+        with path.open("w", newline="") as file:
+            writer = csv.DictWriter(file, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written ({error.strerror}); choose another place.") from None
