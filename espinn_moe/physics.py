@@ -16,6 +16,8 @@ from contingencies.operators import PhaseOperators, fault_coefficient
 from contingencies.swing import swing_field, taylor_coefficients
 from espinn_moe.surrogate import Member
 
+Index = Tensor | tuple[Tensor, ...]
+
 
 @dataclass(frozen=True, eq=False)
 class Phase:
@@ -32,7 +34,7 @@ class Phase:
         G, B = (Y if Y.ndim == 2 else Y.unsqueeze(-3) for Y in (self.G, self.B))
         return Phase(G, B, self.P_m if self.P_m.ndim == 1 else self.P_m.unsqueeze(-2))
 
-    def __getitem__(self, rows: Tensor) -> "Phase":
+    def __getitem__(self, rows: Index) -> "Phase":
         """The operator of some rows."""
         G, B = (Y if Y.ndim == 2 else Y[rows] for Y in (self.G, self.B))
         return Phase(G, B, self.P_m if self.P_m.ndim == 1 else self.P_m[rows])
@@ -48,7 +50,7 @@ class Expansion:
     a: Tensor  # d omega/dt, pu/s
     b: Tensor  # d2 omega/dt2, pu/s2
 
-    def __getitem__(self, rows: Tensor) -> "Expansion":
+    def __getitem__(self, rows: Index) -> "Expansion":
         """The expansions of some rows."""
         return Expansion(self.delta[rows], self.omega[rows], self.v[rows], self.a[rows], self.b[rows])
 
