@@ -50,6 +50,10 @@ class Expansion:
     a: Tensor  # d omega/dt, pu/s
     b: Tensor  # d2 omega/dt2, pu/s2
 
+    def for_samples(self) -> "Expansion":
+        """The same expansion for a row of several samples: one more axis before the machines'."""
+        return Expansion(*(part.unsqueeze(-2) for part in (self.delta, self.omega, self.v, self.a, self.b)))
+
     def __getitem__(self, rows: Index) -> "Expansion":
         """The expansions of some rows."""
         return Expansion(self.delta[rows], self.omega[rows], self.v[rows], self.a[rows], self.b[rows])

@@ -1,0 +1,354 @@
+"""What is minimised: data misfit and phase-wise swing residuals, each in units of its own size.
+
+`TrajectoryObjective` serves every surrogate that answers for whole trajectories, through its interface alone.
+`WindowObjective` serves chained models: pairs of a state and what follows within one window, with no
+back-propagation through the chain. Terms are of order one for a model that has learned nothing, so that one
+fixed weight per term balances them; scales and weights are recorded with the run.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contingencies.errors import UsageError
+from espinn_moe.chained import Chained
+from espinn_moe.model import FAULT_ON, POST_CLEARING, settled
+from espinn_moe.physics import Expansion, Physics
+from espinn_moe.surrogate import Rows, Scenarios, Surrogate
+from espinn_moe.windows import WindowSet, calibrate, cut_windows, remainders
+
+RESIDUAL_WEIGHT = 1e-2  # of the data misfit; equal weights stalled at 20 times the error
+ROWS = 1024  # per step
+ROWS_PER_MEMBER = 48  # at least, in a family
+WINDOWS_PER_MEMBER = 60_000  # of each phase; more windows of one member teach nothing new
+WINDOWS_IN_ALL = 400_000  # memory: about 1 kB each on ten machines
+LOST_SHARE = 0.1  # of the post-clearing rows: windows after synchronism was lost
+RESIDUAL_SHARE = 0.25  # of the rows; the field at every node costs as much as the network
+
+
+# --- whole trajectories -----------------------------------------------------------------------
+
+
+class TrajectoryObjective:
+    """Data misfit at stored samples, swing residuals at random instants of the learned phases.
+
+    Parameters
+    ----------
+    model : Surrogate
+        Is calibrated by this.
+    scenarios : sequence of Scenarios
+        One entry per member.
+    rows, collocation_rows : int
+        Samples and residual instants per step.
+    residual_weight, extra_weight : float
+        Of the residuals, and of the model's own soft penalties, relative to the data misfit.
+    decisive : bool
+        Learn only from samples before the separation first passes 1.5 pi, which decide stability.
+    """
+
+    def __init__(
+        self,
+        model: Surrogate,
+        scenarios: Sequence[Scenarios],
+        *,
+        rows: int = ROWS,
+        collocation_rows: int = ROWS,
+        residual_weight: float = RESIDUAL_WEIGHT,
+        extra_weight: float = 1.0,
+        decisive: bool = False,
+    ) -> None:
+        _check_scenarios(model, scenarios)
+        model.calibrate(scenarios)
+        self.rows, self.collocation_rows = rows, collocation_rows
+        device = next(model.parameters()).device
+        self.physics = Physics(model.members, model.dtype).to(device)
+        self.window = model.members[0].window
+        self._pool = [_SamplePool(data, model, decisive, self.window.t_f) for data in scenarios]
+        n = model.n_machines
+        x_0 = self.physics.x_0.double().numpy(force=True)
+        spread = np.concatenate([pool.samples for pool in self._pool]) - x_0
+        sigma = np.sqrt(np.mean(spread**2, axis=0)).reshape(2, n)
+        sigma = np.maximum(np.sqrt(np.mean(sigma**2, axis=1)), 1e-9)
+        self.scales = {
+            "delta": float(sigma[0]),
+            "omega": float(sigma[1]),
+            "delta_rate": float(model.members[0].omega_b * sigma[1]),
+            "omega_rate": float(8.0 * sigma[1]),  # swings change speed by its own size in about 1/8 s
+        }
+        self.weights = {"data": 1.0}
+        if residual_weight > 0:
+            self.weights |= {"residual_delta": residual_weight, "residual_omega": residual_weight}
+        probe = self.batch(torch.Generator().manual_seed(0)).data
+        with torch.no_grad():
+            self.weights |= dict.fromkeys(model.extra_terms(probe), extra_weight)
+
+    def batch(self, generator: torch.Generator) -> "TrajectoryBatch":
+        """Samples and collocation instants, the same number from every member."""
+        share = -(-self.rows // len(self._pool))
+        data = [pool.draw(share, member, generator) for member, pool in enumerate(self._pool)]
+        share = -(-self.collocation_rows // len(self._pool))
+        free = [pool.collocation(share, member, generator) for member, pool in enumerate(self._pool)]
+        return TrajectoryBatch(_joined(data), _joined(free))
+
+    def terms(self, model: Surrogate, batch: "TrajectoryBatch") -> dict[str, Tensor]:
+        """data, residual_delta, residual_omega, and the model's own."""
+        rows, n = batch.data, model.n_machines
+        error = model.states(rows.t, rows.alpha, rows.t_c, _routing(model, rows.member)) - rows.states
+        misfit = (error[:, :n] / self.scales["delta"]).square() + (error[:, n:] / self.scales["omega"]).square()
+        terms = {"data": misfit.mean()}
+        if "residual_delta" in self.weights:
+            residual = self.residuals(model, batch.collocation)
+            terms["residual_delta"] = (residual[:, :n] / self.scales["delta_rate"]).square().mean()
+            terms["residual_omega"] = (residual[:, n:] / self.scales["omega_rate"]).square().mean()
+        return terms | model.extra_terms(rows)
+
+    def residuals(self, model: Surrogate, rows: Rows) -> Tensor:
+        """d x/dt - f_q(x) (m, 2 n) with the operator of the phase that is active at each row."""
+        x, rate = model.states_and_rates(rows.t, rows.alpha, rows.t_c, _routing(model, rows.member))
+        out = torch.empty_like(x)
+        for mask, phase in (
+            (rows.t < rows.t_c, FAULT_ON),
+            (rows.t >= rows.t_c, POST_CLEARING),
+        ):
+            member = _routing(model, rows.member[mask])
+            operator = (
+                self.physics.fault_on(rows.alpha[mask], member)
+                if phase == FAULT_ON
+                else self.physics.post_clearing(member)
+            )
+            out[mask] = rate[mask] - self.physics.field(operator, x[mask])
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class TrajectoryBatch:
+    """Rows with targets, and rows whose `states` are unused."""
+
+    data: Rows
+    collocation: Rows
+
+
+class _SamplePool:
+    """The samples of one member that are learned from."""
+
+    def __init__(self, data: Scenarios, model: Surrogate, decisive: bool, t_f: float) -> None:
+        n, window = model.n_machines, model.members[0].window
+        used = np.broadcast_to(data.t, data.states.shape[:2]).copy() >= t_f
+        lost = settled(data.states[..., :n])
+        if decisive:
+            used &= ~lost
+        scenario, sample = np.nonzero(used)
+        device = next(model.parameters()).device
+        self.samples = data.states[scenario, sample]
+
+        def tensor(array: np.ndarray) -> Tensor:
+            return torch.as_tensor(array, dtype=model.dtype, device=device)
+
+        self.t, self.alpha = tensor(data.t[sample]), tensor(data.alpha[scenario])
+        self.t_c, self.states = tensor(data.t_c[scenario]), tensor(self.samples)
+        self.severity, self.window, self.device = model.members[0].severity, window, device
+        end = np.where(lost.any(1), data.t[lost.argmax(1)], window.T) if decisive else np.full(len(lost), window.T)
+        self.scenario_alpha, self.scenario_t_c, self.scenario_end = tensor(data.alpha), tensor(data.t_c), tensor(end)
+        self.decisive = decisive
+
+    def draw(self, count: int, member: int, generator: torch.Generator) -> Rows:
+        index = torch.randint(len(self.t), (count,), generator=generator).to(self.device)
+        label = torch.full((count,), member, device=self.device)
+        return Rows(self.t[index], self.alpha[index], self.t_c[index], label, self.states[index])
+
+    def collocation(self, count: int, member: int, generator: torch.Generator) -> Rows:
+        """Random instants of the learned phases: of any scenario, or of the training scenarios as far as they decide."""
+        low, high = self.severity
+        first, last = self.window.t_c
+        u = torch.rand(count, 3, generator=generator).to(self.t).unbind(-1)
+        if self.decisive:
+            index = torch.randint(len(self.scenario_alpha), (count,), generator=generator).to(self.device)
+            alpha, t_c, end = self.scenario_alpha[index], self.scenario_t_c[index], self.scenario_end[index]
+        else:
+            alpha, t_c = low + u[1] * (high - low), first + u[2] * (last - first)
+            end = torch.full_like(t_c, self.window.T)
+        t = self.window.t_f + u[0] * (end - self.window.t_f)
+        label = torch.full((count,), member, device=self.device)
+        return Rows(t, alpha, t_c, label, self.states[:0])
+
+
+# --- windows ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class WindowRows:
+    """One step's windows of one phase; Taylor expansion and remainder at the nodes are precomputed."""
+
+    start: Expansion  # (m, n)
+    inputs: Tensor  # (m, width) standardised
+    expansion: Tensor  # (m, J, 2 n)
+    remainder: Tensor  # (m, J, 2 n)
+    alpha: Tensor  # (m,)
+    member: Tensor  # (m,)
+    weight: Tensor  # (m,)
+    residual_rows: Tensor  # (r,) which of them are held to the swing equation
+
+
+class WindowObjective:
+    """One-window pairs: the state at a start gives the states at the nodes, and obeys the swing equation there.
+
+    The angle's equation holds identically in a chained model, so only the speeds have a residual.
+    A window after synchronism was lost weighs by its relative error, the others by their absolute one.
+
+    Parameters
+    ----------
+    model : Chained
+        Is calibrated by this unless it has been.
+    scenarios : sequence of Scenarios
+        One entry per member.
+    rows : int
+        Post-clearing windows per step, spread over the members (at least `ROWS_PER_MEMBER` each); half as many of
+        the fault-on phase.
+    residual_weight : float
+        Relative to the data misfit.
+    lost_share : float
+        Part of the post-clearing rows taken after synchronism was lost; 0 learns what decides stability only.
+    seed : int
+        Of the choice of windows where there are more than enough.
+    """
+
+    def __init__(
+        self,
+        model: Chained,
+        scenarios: Sequence[Scenarios],
+        *,
+        rows: int = ROWS,
+        residual_weight: float = RESIDUAL_WEIGHT,
+        lost_share: float = LOST_SHARE,
+        seed: int = 0,
+    ) -> None:
+        _check_scenarios(model, scenarios)
+        count = len(model.members)
+        per_member = min(WINDOWS_PER_MEMBER, WINDOWS_IN_ALL // count)
+        windows = cut_windows(model, scenarios, per_member, np.random.default_rng(seed))
+        calibrate(model, windows)
+        per_step = max(ROWS_PER_MEMBER, -(-rows // count))
+        shares = (-(-per_step // 2), 0.0), (per_step, lost_share)
+        self._phases = tuple(
+            _WindowPool(model, phase, data, number, share)
+            for phase, data, (number, share) in zip((FAULT_ON, POST_CLEARING), windows, shares, strict=True)
+        )
+        self.scales = {pool.name: pool.summary for pool in self._phases}
+        self.weights = {"data": 1.0}
+        if residual_weight > 0:
+            self.weights["residual_omega"] = residual_weight
+
+    def batch(self, generator: torch.Generator) -> tuple[WindowRows, ...]:
+        """Windows of both phases, the same number from every member."""
+        return tuple(pool.draw(generator) for pool in self._phases)
+
+    def terms(self, model: Chained, batch: tuple[WindowRows, ...]) -> dict[str, Tensor]:
+        """data, residual_omega"""
+        parts = [
+            pool.terms(model, rows, "residual_omega" in self.weights)
+            for pool, rows in zip(self._phases, batch, strict=True)
+        ]
+        return {name: torch.stack([part[name] for part in parts]).sum() for name in parts[0]}
+
+
+class _WindowPool:
+    """The windows of one phase, with all that does not depend on the parameters."""
+
+    def __init__(self, model: Chained, phase: int, data: WindowSet, per_member: int, lost_share: float) -> None:
+        self.phase, self.nodes = phase, data.nodes
+        self.name = "fault_on" if phase == FAULT_ON else "post_clearing"
+        self.alpha, self.member = data.alpha, data.member
+        with torch.no_grad():
+            self.start = model.physics.expand(model.operator(phase, data.alpha, data.member), data.x)
+            self.inputs = model.inputs(phase)(model.physics, self.start, data.alpha)
+            self.expansion, self.remainder = remainders(model, phase, data)
+            self.sizes = torch.stack([self._size(data, member) for member in range(len(model.members))])
+            relative = (self.remainder / self.sizes[data.member][:, None]).square().mean((1, 2))
+            self.weight = torch.where(data.lost, 1.0 / (1.0 + relative), torch.ones_like(relative))
+        self.begins, self.numbers = self._groups(data, len(model.members), per_member, lost_share)
+        n = model.n_machines
+        self.summary = {"delta": float(self.sizes[:, :n].mean()), "omega": float(self.sizes[:, n:].mean())}
+
+    def _size(self, data: WindowSet, member: int) -> Tensor:
+        """Root-mean-square remainder of each component over the decisive windows of a member, (2 n,)."""
+        rows = (data.member == member) & ~data.lost
+        rows = rows if rows.any() else data.member == member
+        return self.remainder[rows].square().mean((0, 1)).sqrt().clamp(min=1e-12)
+
+    def _groups(
+        self, data: WindowSet, members: int, per_member: int, lost_share: float
+    ) -> tuple[list[Tensor], list[int]]:
+        """Candidate rows and how many of them to draw, member by member, decisive windows first."""
+        groups, numbers = [], []
+        for member in range(members):
+            mine = data.member == member
+            decisive, lost = (mine & ~data.lost).nonzero().squeeze(-1), (mine & data.lost).nonzero().squeeze(-1)
+            of_lost = round(lost_share * per_member) if len(lost) and len(decisive) else 0
+            of_lost = per_member if not len(decisive) else of_lost
+            for rows, number in ((decisive, per_member - of_lost), (lost, of_lost)):
+                if number:
+                    groups.append(rows)
+                    numbers.append(number)
+        return groups, numbers
+
+    def draw(self, generator: torch.Generator) -> WindowRows:
+        chosen = torch.cat(
+            [
+                rows[torch.randint(len(rows), (number,), generator=generator).to(rows.device)]
+                for rows, number in zip(self.begins, self.numbers, strict=True)
+            ]
+        )
+        held = torch.randperm(len(chosen), generator=generator)[: max(1, round(RESIDUAL_SHARE * len(chosen)))]
+        return WindowRows(
+            start=self.start[chosen],
+            inputs=self.inputs[chosen],
+            expansion=self.expansion[chosen],
+            remainder=self.remainder[chosen],
+            alpha=self.alpha[chosen],
+            member=self.member[chosen],
+            weight=self.weight[chosen],
+            residual_rows=held.sort().values.to(chosen.device),
+        )
+
+    def terms(self, model: Chained, rows: WindowRows, with_residual: bool) -> dict[str, Tensor]:
+        n, h, omega_b = model.n_machines, model.window_s, model.physics.omega_b
+        sizes = self.sizes[rows.member]
+        c = model.remainder(self.phase, rows.inputs, _routing(model, rows.member))
+        phi, slope, integral = (part.mT for part in model.basis(self.nodes))  # (terms, J)
+        learned = torch.cat([omega_b * h * (c @ integral), c @ phi], dim=1).mT  # (m, J, 2 n)
+        misfit = ((learned - rows.remainder) / sizes[:, None]).square().mean((1, 2))
+        terms = {"data": 2.0 * (rows.weight * misfit).mean()}
+        if with_residual:
+            held = rows.residual_rows
+            x = rows.expansion[held] + learned[held]
+            s = (h * self.nodes)[:, None]
+            a, b = rows.start.a[held][:, None], rows.start.b[held][:, None]
+            rate = a + s * b + (c[held] @ slope).mT / h
+            operator = model.operator(self.phase, rows.alpha[held], _routing(model, rows.member[held]))
+            field = model.physics.field(operator.for_samples(), x)[..., n:]
+            size = 3.0 / h * sizes[held][:, None, n:]  # of the rate of a remainder that grows like s^3
+            residual = ((rate - field) / size).square().mean((1, 2))
+            terms["residual_omega"] = (rows.weight[held] * residual).mean()
+        return terms
+
+
+def _routing(model: Surrogate, member: Tensor) -> int | Tensor:
+    """The member of every row; one number for a single-contingency model, which then needs no routing."""
+    return 0 if len(model.members) == 1 else member
+
+
+def _joined(parts: list[Rows]) -> Rows:
+    return Rows(*(torch.cat([getattr(p, name) for p in parts]) for name in ("t", "alpha", "t_c", "member", "states")))
+
+
+def _check_scenarios(model: Surrogate, scenarios: Sequence[Scenarios]) -> None:
+    if len(scenarios) != len(model.members):
+        raise UsageError(
+            f"{len(scenarios)} sets of trajectories for {len(model.members)} contingencies; give one for each."
+        )
+    for operators, data in zip(model.members, scenarios, strict=True):
+        if len(data.alpha) == 0:
+            raise UsageError(f"{operators.name} has no training scenario left; use a larger data fraction.")
