@@ -18,6 +18,7 @@ from espinn_moe.train import Objective
 from zoo.schedules import Form
 
 DTYPES = ("float32", "float64")
+WHOLE_SHARE = 0.5  # of post-clearing windows taken after synchronism was lost, without focus
 
 
 @dataclass(frozen=True)
@@ -37,31 +38,36 @@ class Entry:
 CATALOGUE: dict[str, Entry] = {
     entry.name: entry
     for entry in (
-        Entry("es-pinn", "espinn_moe.model:ESPINN", "one-shot", "the paper's event-structured PINN"),
+        Entry("es-pinn", "espinn_moe.model:ESPINN", "one-shot", "hard-chained phases, Taylor-gated (the paper)"),
         Entry("es-pinn-chained", "espinn_moe.chained:ChainedESPINN", "chained", "hard-chained short windows"),
         Entry(
-            "vanilla-pinn",
-            "zoo.baselines.vanilla_pinn:VanillaPINN",
-            "one-shot",
-            "one global tanh network",
+            "vanilla-pinn", "zoo.baselines.vanilla_pinn:VanillaPINN", "one-shot", "one global tanh network",
             mode="baseline",
         ),
         Entry(
-            "xpinn",
-            "zoo.baselines.xpinn:EnhancedXPINN",
-            "one-shot",
-            "phase networks with soft interfaces",
+            "xpinn", "zoo.baselines.xpinn:EnhancedXPINN", "one-shot", "phase networks, soft interfaces",
             mode="baseline",
         ),
         Entry(
-            "pi-deeponet",
-            "zoo.baselines.pi_deeponet:PIDeepONet",
-            "one-shot",
-            "branch and trunk networks",
+            "pi-deeponet", "zoo.baselines.pi_deeponet:PIDeepONet", "one-shot", "branch and trunk networks",
             mode="baseline",
         ),
+        Entry(
+            "es-pinn-state-only", "espinn_moe.model:ESPINN", "one-shot", "ablation: event derivatives not prescribed",
+            settings={"event_rate": "free"},
+        ),
+        Entry(
+            "es-pinn-soft-chain", "espinn_moe.model:ESPINN", "one-shot", "ablation: penalty instead of chaining",
+            settings={"chain": "soft"},
+        ),
+        Entry(
+            "es-pinn-no-residual", "espinn_moe.model:ESPINN", "one-shot", "ablation: no physics residuals",
+            objective={"residual_weight": 0.0},
+        ),
+        Entry("moe", "espinn_moe.model:HardRoutedMoE", "one-shot", "experts of a family (the paper)", family=True),
+        Entry("moe-chained", "espinn_moe.chained:ChainedMoE", "chained", "experts on short windows", family=True),
     )
-}
+}  # fmt: skip
 
 
 def entry_of(name: str) -> Entry:
@@ -116,13 +122,17 @@ def make_objective(
     scenarios : sequence of Scenarios
         Training trajectories, one entry per member.
     focus : bool
-        Learn only the part of a trajectory that decides stability (before the separation first passes 1.5 pi).
+        Learn the part of a trajectory that decides stability (before the separation first passes 1.5 pi); chained
+        models see a little of the rest even so, because their chain runs on to the end of the study.
     options
         Objective arguments that replace the catalogue's.
     """
+    from espinn_moe.chained import Chained
     from espinn_moe.losses import TrajectoryObjective, WindowObjective
 
-    entry = entry_of(name)
-    kind = WindowObjective if entry.form == "chained" else TrajectoryObjective
-    objective: Objective = kind(surrogate, scenarios, focus=focus, **{**entry.objective, **options})
-    return objective
+    chosen = {**entry_of(name).objective, **options}
+    if isinstance(surrogate, Chained):
+        if not focus:
+            chosen.setdefault("lost_share", WHOLE_SHARE)
+        return WindowObjective(surrogate, scenarios, **chosen)
+    return TrajectoryObjective(surrogate, scenarios, decisive=focus, **chosen)

@@ -1,7 +1,7 @@
 """What the baselines share: one contingency with scaled inputs and outputs.
 
 A baseline sees time, severity and clearing instant scaled to [-1, 1] over the study, and predicts
-deviations from the pre-fault state in units of their spread over the training trajectories.
+deviations from the pre-fault state in units of their size over the training trajectories.
 """
 
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from torch import Tensor
 
 from contingencies.errors import UsageError
 from contingencies.operators import PhaseOperators
+from espinn_moe.model import settled
 from espinn_moe.surrogate import Rows, Scenarios, Surrogate
 
 
@@ -34,9 +35,10 @@ class Baseline(Surrogate):
         self.t_range, self.alpha_range, self.t_c_range = (0.0, window.T), operators.severity, window.t_c
 
     def calibrate(self, scenarios: Sequence[Scenarios]) -> None:
-        """Output scales: root-mean-square deviation of each state from its pre-fault value."""
-        deviation = scenarios[0].states - self.x_0.numpy(force=True).astype(float)
-        spread = np.sqrt(np.mean(deviation**2, axis=(0, 1)))
+        """Output scales: root-mean-square deviation of each state before synchronism is lost, as in the ES-PINN."""
+        states = scenarios[0].states
+        kept = ~settled(states[..., : self.n_machines])
+        spread = np.sqrt(np.mean((states[kept] - self.x_0.numpy(force=True).astype(float)) ** 2, axis=0))
         self.scale.copy_(torch.as_tensor(np.maximum(spread, 1e-6)))
 
     def settings(self) -> dict[str, Any]:
@@ -53,9 +55,11 @@ class Baseline(Surrogate):
         return 2.0 / (self.t_range[1] - self.t_range[0])
 
     def initial_misfit(self, rows: Rows) -> Tensor:
-        """Mean-squared deviation from the pre-fault state at t = 0, in units of the output scales."""
-        start = self.states(torch.zeros_like(rows.t), rows.alpha, rows.t_c)
-        return self.misfit(start, self.x_0)
+        """Mean-squared deviation from the initial state, which lasts until the fault, in units of the output scales."""
+        instants = torch.linspace(
+            0.0, self.members[0].window.t_f, len(rows.t), dtype=rows.t.dtype, device=rows.t.device
+        )
+        return self.misfit(self.states(instants, rows.alpha, rows.t_c), self.x_0)
 
     def misfit(self, ours: Tensor, theirs: Tensor) -> Tensor:
         """Mean-squared difference of states (..., 2 n) in units of the output scales."""

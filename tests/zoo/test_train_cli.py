@@ -1,0 +1,218 @@
+"""The training commands, with budgets of seconds."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from click.testing import CliRunner
+
+from cli import zoo
+from contingencies.errors import ConflictError, NotFoundError, UsageError, ZooError
+from espinn_moe.state_file import tree_from_bytes
+from espinn_moe.train import TrainingError
+from registry.home import Home
+from registry.store import runs
+from zoo import training
+from zoo.commands.train import describe
+from zoo.family_training import members_of
+from zoo.resolve import find_registered
+from zoo.schedules import parse_schedule, plan_for
+from zoo.training import TrainingRequest, train_surrogate
+
+torch.set_num_threads(1)
+NAME = "ieee9-mech-g2-restore"
+CHAINED = ["train", "es-pinn-chained", NAME, "--fraction", "0.1", "--no-mlflow", "--json"]
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments: str) -> dict:
+    result = CliRunner(catch_exceptions=False).invoke(zoo, list(arguments), standalone_mode=False)
+    assert result.exception is None, result.exception
+    return json.loads(result.stdout)
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> tuple[Path, dict]:
+    """A home with one chained model of the nine-bus contingency."""
+    home = tmp_path_factory.mktemp("home")
+    return home, run(*CHAINED, "--steps", "250", "--home", str(home))
+
+
+def test_training_stores_a_checkpoint_that_becomes_the_default(trained):
+    home, made = trained
+    with Home.open(home) as opened:
+        row = find_registered(opened, NAME)
+        checkpoint = runs.default_checkpoint(opened.database, row.id)
+        assert checkpoint.id == made["checkpoint"]
+        assert checkpoint.parameters == made["parameters"]
+        record = runs.get_run(opened.database, made["run"])
+    assert record.status == "finished"
+    assert json.loads(record.metrics_json)["steps"] == 250
+    assert json.loads(record.config_json)["fraction"] == 0.1
+    assert made["members"][0]["finite"] > 0
+
+
+def test_finished_training_leaves_a_diary_and_no_state(trained):
+    home, _ = trained
+    (spool,) = (home / "spool").glob("*.jsonl")
+    kinds = [json.loads(line)["kind"] for line in spool.read_text().splitlines()]
+    assert kinds[0] == "start"
+    assert kinds[-1] == "end"
+    assert {"params", "metrics", "tags"} <= set(kinds)
+    assert not list((home / "training").glob("*.safetensors"))
+
+
+def test_same_seed_trains_the_same_weights_twice(trained, tmp_path):
+    home, made = trained
+    again = run(*CHAINED, "--steps", "250", "--home", str(tmp_path))
+    digests = []
+    for folder, report in ((home, made), (tmp_path, again)):
+        with Home.open(folder) as opened:
+            content = opened.load_checkpoint(runs.get_checkpoint(opened.database, report["checkpoint"]))
+        digests.append({name: t for name, t in _tensors(content).items()})
+    assert digests[0].keys() == digests[1].keys()
+    assert all(torch.equal(digests[0][name], digests[1][name]) for name in digests[0])
+
+
+def _tensors(content: bytes) -> dict[str, torch.Tensor]:
+    from safetensors.torch import load
+
+    return load(content)
+
+
+def test_interrupted_command_ends_with_130_and_the_next_one_continues(tmp_path):
+    command = [sys.executable, str(ROOT / "cli.py"), *CHAINED, "--steps", "40", "--home", str(tmp_path)]
+    code = (
+        "import os, signal, runpy, sys\n"
+        "import espinn_moe.train as loop\n"
+        "original = loop._Run.descend\n"
+        "def descend(self, done):\n"
+        "    original(self, done)\n"
+        "    if self.step == 20: os.kill(os.getpid(), signal.SIGINT)\n"
+        "loop._Run.descend = descend\n"
+        f"sys.argv = {command[1:]!r}\n"
+        f"sys.path.insert(0, {str(ROOT)!r})\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=120)
+    assert ended.returncode == 130, ended.stderr
+    (state,) = (tmp_path / "training").glob("*.safetensors")
+    assert tree_from_bytes(state.read_bytes())["step"] == 20
+    with Home.open(tmp_path) as opened:
+        assert [row.status for row in runs.runs(opened.database)] == ["failed"]
+
+    seen: list[int] = []
+    with Home.open(tmp_path) as opened:
+        rows = [find_registered(opened, NAME)]
+        request = TrainingRequest("es-pinn-chained", fraction=0.1, steps=40)
+        try:
+            train_surrogate(opened, rows, request, report=lambda p: seen.append(p.step))
+        except TrainingError as error:  # forty steps may be too few for a finite boundary
+            assert "checkpoint" in str(error)
+    assert min(seen) > 20
+    assert not list((tmp_path / "training").glob("*.json"))
+
+
+def test_killed_process_leaves_its_run_open_for_the_next(tmp_path, monkeypatch):
+    class Killed(BaseException):
+        pass
+
+    def die(self, error) -> None:
+        """A killed process has no time to say so."""
+
+    request = TrainingRequest("es-pinn-chained", fraction=0.1, steps=300)
+    with Home.open(tmp_path) as opened:
+        rows = [find_registered(opened, NAME)]
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            patch.setattr(training._Record, "fail", die)
+            patch.setattr("espinn_moe.train.SAVE_INTERVAL_S", 0.1)
+            patch.setattr("espinn_moe.train.REPORT_INTERVAL_S", 0.0)
+            train_surrogate(
+                opened, rows, request, report=lambda p: (_ for _ in ()).throw(Killed) if p.step > 60 else None
+            )
+        train_surrogate(opened, rows, request)
+        assert [row.status for row in runs.runs(opened.database)] == ["finished"]
+
+
+def test_model_trained_too_briefly_is_kept_but_not_the_default(tmp_path):
+    with Home.open(tmp_path) as opened:
+        rows = [find_registered(opened, NAME)]
+        with pytest.raises(TrainingError, match=r"no finite CCT .* checkpoint 1"):
+            train_surrogate(opened, rows, TrainingRequest("vanilla-pinn", fraction=0.01, steps=1))
+        assert runs.get_checkpoint(opened.database, 1).kind == "surrogate"
+        with pytest.raises(NotFoundError, match="no finished checkpoint"):
+            runs.default_checkpoint(opened.database, rows[0].id)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        (["train", "es-pin", NAME], NotFoundError, "catalogue"),
+        (["train", "es-pinn", "nowhere"], NotFoundError, "not registered"),
+        (["train", "es-pinn", NAME, "--fraction", "0"], UsageError, "fraction"),
+        (["train", "es-pinn", NAME, "--fraction", "1.5"], UsageError, "fraction"),
+        (["train", "es-pinn", NAME, "--minutes", "-1"], UsageError, "minutes"),
+        (["train", "es-pinn", NAME, "--minutes", "1", "--steps", "5"], UsageError, "either"),
+        (["train-moe"], NotFoundError, "no contingency"),
+        (["train-moe", "--contingency", NAME, "--contingency", NAME], UsageError, "twice"),
+        (["train-moe", "--contingency", NAME, "--system", "ieee9"], UsageError, "either"),
+        (["train-moe", "--contingency", NAME, "--schedule", "0.5,0.1"], UsageError, "grow"),
+        (["train-moe", "--contingency", NAME, "--contingency", "ieee30-bus-3-trip"], UsageError, "different systems"),
+    ],
+)
+def test_bad_request_is_one_sentence(arguments, error, words, tmp_path):
+    with pytest.raises(error, match=words) as caught:
+        run(*arguments, "--no-mlflow", "--json", "--home", str(tmp_path))
+    assert isinstance(caught.value, ZooError)
+    assert "\n" not in str(caught.value)
+
+
+def test_several_systems_ask_which(tmp_path):
+    run("register-contingency", NAME, "ieee30-bus-3-trip", "ieee30-line-3-4-remove", "--json", "--home", str(tmp_path))
+    with Home.open(tmp_path) as opened:
+        with pytest.raises(UsageError, match="--system"):
+            members_of(opened)
+        assert [row.name for row in members_of(opened, system="ieee30")] == [
+            "ieee30-bus-3-trip",
+            "ieee30-line-3-4-remove",
+        ]
+        assert [row.name for row in members_of(opened, [NAME])] == [NAME]
+
+
+def test_two_processes_do_not_train_the_same_thing(tmp_path):
+    with (
+        training._only_process(tmp_path, "x"),
+        pytest.raises(ConflictError, match="another process"),
+        training._only_process(tmp_path, "x"),
+    ):
+        pass
+
+
+def test_models_lists_every_surrogate_with_its_size():
+    listed = {row["model"]: row["parameters"] for row in run("models", "--json")}
+    assert listed["es-pinn"] == 118_744
+    assert listed["vanilla-pinn"] == 136_494
+    assert {"es-pinn-chained", "moe", "moe-chained"} <= listed.keys()
+
+
+def test_progress_line_says_what_matters():
+    from espinn_moe.train import Progress
+
+    line = describe(Progress(120, 0.25, 1e-4, {"data": 1e-4, "residual_delta": 2e-3}, 5e-5, 30.0, 90.0, 1e-3))
+    assert "25%" in line
+    assert "CCT error 0.05 ms" in line
+    assert "residual 2.0e-03" in line
+    assert "1:30 left" in line
+
+
+def test_schedules_and_budgets():
+    assert parse_schedule("0.1,0.5,1") == (0.1, 0.5, 1.0)
+    with pytest.raises(UsageError):
+        parse_schedule("a,b")
+    with pytest.raises(UsageError, match="budget"):
+        plan_for("chained", budget="endless")
+    quick, standard = (plan_for("chained", budget=b).minutes for b in ("quick", "standard"))
+    assert quick < standard <= 5.0
