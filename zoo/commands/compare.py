@@ -1,0 +1,45 @@
+"""The command that asks deployed heads and the reference ODEs side by side."""
+
+import click
+
+from zoo.commands.common import json_option, print_json, progress, registry_options
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True)
+@click.option(
+    "--alpha",
+    "alphas",
+    multiple=True,
+    help="Severity, or START:END:STEP; may be given several times.  [default: the middle of the finite range]",
+)
+@click.option("--alias", default="production", show_default=True, help="Which deployment answers.")
+@registry_options
+@json_option
+def compare(
+    names: tuple[str, ...], alphas: tuple[str, ...], alias: str, home: str, registry: str | None, as_json: bool
+) -> None:
+    """The deployed answers for contingencies NAMES beside the strict ODE, which takes seconds, and the fast one."""
+    from pathlib import Path
+
+    from registry.home import Home
+    from registry.store import contingencies as store
+    from zoo.commands.pipeline import example_line
+    from zoo.commands.query import parse_severities
+    from zoo.pipeline import example
+
+    severities = parse_severities(alphas) if alphas else [None]
+    with Home.open(home, registry, create=False) as opened:
+        rows = [store.find(opened.database, name) for name in names]
+        contingencies = [opened.contingency(row) for row in rows]
+    found = []
+    with progress("strict ODE", len(rows) * len(severities)) as report:
+        for row, contingency in zip(rows, contingencies, strict=True):
+            for alpha in severities:
+                found.append(example(Path(home), row, contingency, alpha, registry, alias))
+                report(len(found))
+    if as_json:
+        print_json([vars(entry) | {"error": entry.error} for entry in found])
+        return
+    for entry in found:
+        click.echo(example_line(entry))

@@ -1,0 +1,132 @@
+"""The command that runs the data-fraction schedule."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from zoo.commands.common import json_option, print_json, registry_options
+from zoo.commands.pipeline import executor_options
+
+if TYPE_CHECKING:
+    from zoo.orchestrate import Done
+
+
+def _numbers(text: str, kind: Any, what: str) -> tuple[Any, ...]:
+    from contingencies.errors import UsageError
+
+    try:
+        return tuple(kind(part) for part in text.split(","))
+    except ValueError:
+        raise UsageError(f"--{what} {text[:60]!r} is not a list of numbers; separate them by commas.") from None
+
+
+@click.command()
+@click.option("--fractions", default="0.1,0.2,0.5,1.0", show_default=True, help="Parts of the training scenarios.")
+@click.option(
+    "--methods",
+    default="moe,separate",
+    show_default=True,
+    help="Of moe, separate, moe-chained and separate-chained, separated by commas.",
+)
+@click.option("--seeds", type=click.IntRange(1, 1000), default=5, show_default=True, help="Seeds 0, 1, ... of each.")
+@click.option(
+    "--contingency",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help="A member; repeat it for each. Default: all registered contingencies of the one system there is.",
+)
+@click.option("--system", metavar="NAME", help="All registered contingencies of this system.")
+@click.option(
+    "--budget",
+    type=click.Choice(["quick", "standard", "paper"]),
+    default="standard",
+    show_default=True,
+    help="Training time of all members together, the same for every method.",
+)
+@click.option("--minutes", type=float, help="So many minutes for all members together instead.")
+@click.option("--steps", type=int, help="So many steps for every training instead: equal epochs, not equal time.")
+@click.option(
+    "--focus/--no-focus",
+    default=None,
+    help="Learn only what decides stability.  [default: chained methods do, the paper's do not]",
+)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("sweep"),
+    show_default=True,
+    help="Folder for results, table and figure; what it holds is not done again.",
+)
+@executor_options
+@registry_options
+@json_option
+def sweep(
+    fractions: str,
+    methods: str,
+    seeds: int,
+    names: tuple[str, ...],
+    system: str | None,
+    output: Path,
+    jobs: int | None,
+    cluster: str | None,
+    home: str,
+    registry: str | None,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    """Compare one model for a family with separate models, over data fractions and seeds.
+
+    Every method sees the same scenarios. Interrupted at any moment, the same command continues. The output folder gets
+    sweep.txt, sweep.csv, sweep.json and sweep.png.
+    """
+    from contingencies.errors import ZooError
+    from espinn_moe.state_file import write_atomically
+    from registry.home import Home
+    from zoo.executor import make_executor
+    from zoo.family_training import members_of
+    from zoo.figures import save_figure
+    from zoo.orchestrate import failures
+    from zoo.sweep import SweepPlan, plot_sweep, run_sweep, summarise, table_csv, table_text
+
+    plan = SweepPlan(tuple(methods.split(",")), _numbers(fractions, float, "fractions"), tuple(range(seeds)), **options)
+    executor = make_executor(jobs, cluster)
+    with Home.open(home, registry) as opened:
+        members = [opened.contingency(row) for row in members_of(opened, names, system)]
+    rows, done = run_sweep(plan, members, executor, output, _tell)
+    failed = failures(done)
+    for line in failed:
+        click.echo(f"failed: {line}", err=True)
+    if not rows:
+        raise ZooError("no method was completed; the failures are above.")
+    summaries = summarise(rows)
+    content = {"members": [m.name for m in members], "plan": asdict(plan), "rows": [asdict(row) for row in rows],
+               "summary": [asdict(entry) for entry in summaries], "failed": failed}  # fmt: skip
+    table = table_text(summaries)
+    write_atomically(output / "sweep.txt", f"{table}\n".encode())
+    write_atomically(output / "sweep.csv", table_csv(rows).encode())
+    write_atomically(output / "sweep.json", json.dumps(content, indent=1, allow_nan=False).encode())
+    save_figure(
+        plot_sweep(summaries, f"{len(members)} contingencies of {members[0].system.name}"), output / "sweep.png"
+    )
+    if as_json:
+        print_json(content)
+    else:
+        click.echo(table)
+        click.echo(f"table and figure: {output / 'sweep.txt'}, {output / 'sweep.png'}")
+    if failed:
+        raise ZooError(f"{len(failed)} of {len(done)} trainings failed; the same command tries them again.")
+
+
+def _tell(item: "Done", count: int, total: int) -> None:
+    inputs = item.job.inputs
+    what = f"{inputs['model']} of {len(inputs['members'])}, fraction {inputs['fraction']:g}, seed {inputs['seed']}"
+    if item.result is None:
+        outcome = f"failed: {item.error}"
+    else:
+        outcome = f"{item.result['steps']} steps in {item.result['training_s']:.0f} s"
+        outcome += "" if item.fresh else " (done before)"
+    click.echo(f"{count}/{total}  {what}: {outcome}", err=True)
