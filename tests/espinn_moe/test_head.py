@@ -77,6 +77,13 @@ def test_a_head_reproduces_a_boundary_at_severities_it_was_not_fitted_to(shape) 
     assert errors.mae_s < 1e-6 and errors.max_s < 2e-5
 
 
+@pytest.mark.parametrize("shape", [vertical, nearly_vertical, vertical_from_above])
+def test_one_short_series_in_the_edge_coordinate_suffices_at_a_vertical_edge(shape) -> None:
+    head = fit_head(boundary_of(shape), (0.0, 1.0), 0.2).head
+    assert len(head.segments) == 2 and head.parameters <= 27
+    assert {s.series.coordinate for s in head.segments if s.series} <= {"above-edge", "below-edge"}
+
+
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_status_changes_exactly_where_the_boundary_does(shape) -> None:
     head = fit_head(boundary_of(shape), (0.0, 1.0), 0.2).head

@@ -13,7 +13,7 @@ import pytest
 
 import registry
 from contingencies.errors import IntegrityError, NotFoundError, UsageError
-from registry import CCTAnswer, Registry
+from registry import CCTAnswer, Registry, changes
 from registry.changes import PostgresChanges, SqliteChanges
 from tests.registry.makers import EDGE, Zoo, contingency, head, measured
 
@@ -87,7 +87,8 @@ def elsewhere(zoo: Zoo, verb: str, head_id: int = 0) -> None:
     subprocess.run([sys.executable, "-c", DEPLOY, str(zoo.path), zoo.url or "", verb, str(head_id)], check=True)
 
 
-def test_a_change_by_another_process_is_seen_by_the_next_call(zoo: Zoo) -> None:
+def test_a_change_by_another_process_is_seen_by_the_next_call(zoo: Zoo, monkeypatch) -> None:
+    monkeypatch.setattr(changes, "RECHECK_S", 3600.0)  # the announcement alone must do
     home, row, first = zoo.with_head(level=0.7)
     second = home.add_head(row, head(0.8), measured())
     home.deploy("fault-a", first.id, reason="x")
@@ -155,13 +156,13 @@ def test_a_lost_notification_is_made_up_for_within_a_second(postgres_database: s
     home.deploy("fault-a", first.id, reason="x")
     with opened(zoo) as asked:
         assert asked.cct("fault-a", 0.9).cct == 0.7
-        changes = asked._changes
-        assert isinstance(changes, PostgresChanges)
-        changes._connection.execute("UNLISTEN *")
+        listening = asked._changes
+        assert isinstance(listening, PostgresChanges)
+        listening._connection.execute("UNLISTEN *")
         home.deploy("fault-a", second.id, reason="x")
         time.sleep(1.1)
         assert asked.cct("fault-a", 0.9).cct == 0.8
-        changes._connection.close()  # as when the server restarts
+        listening._connection.close()  # as when the server restarts
         home.rollback("fault-a")
         assert asked.cct("fault-a", 0.9).cct == 0.7
     home.close()
