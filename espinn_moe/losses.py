@@ -16,7 +16,7 @@ from torch import Tensor
 from contingencies.errors import UsageError
 from espinn_moe.chained import Chained
 from espinn_moe.model import FAULT_ON, POST_CLEARING, settled
-from espinn_moe.physics import Expansion, Physics
+from espinn_moe.physics import Physics
 from espinn_moe.surrogate import Rows, Scenarios, Surrogate
 from espinn_moe.windows import WindowSet, calibrate, cut_windows, remainders
 
@@ -25,7 +25,8 @@ ROWS = 1024  # per step
 ROWS_PER_MEMBER = 48  # at least, in a family
 WINDOWS_PER_MEMBER = 60_000  # of each phase; more windows of one member teach nothing new
 WINDOWS_IN_ALL = 400_000  # memory: about 1 kB each on ten machines
-LOST_SHARE = 0.1  # of the post-clearing rows: windows after synchronism was lost
+LOST_SHARE = 0.05  # of the post-clearing rows: windows after synchronism was lost
+LOST_WEIGHT = 0.1  # of their relative error; enough for trajectories that keep slipping, harmless for those that decide
 RESIDUAL_SHARE = 0.25  # of the rows; the field at every node costs as much as the network
 
 
@@ -160,7 +161,7 @@ class _SamplePool:
         return Rows(self.t[index], self.alpha[index], self.t_c[index], label, self.states[index])
 
     def collocation(self, count: int, member: int, generator: torch.Generator) -> Rows:
-        """Random instants of the learned phases: of any scenario, or of the training scenarios as far as they decide."""
+        """Random instants of the learned phases; of training scenarios where it matters when they are decided."""
         low, high = self.severity
         first, last = self.window.t_c
         u = torch.rand(count, 3, generator=generator).to(self.t).unbind(-1)
@@ -180,23 +181,24 @@ class _SamplePool:
 
 @dataclass(frozen=True, eq=False)
 class WindowRows:
-    """One step's windows of one phase; Taylor expansion and remainder at the nodes are precomputed."""
+    """One step's windows of one phase: m that are compared with data, r of them held to the swing equation too."""
 
-    start: Expansion  # (m, n)
     inputs: Tensor  # (m, width) standardised
-    expansion: Tensor  # (m, J, 2 n)
-    remainder: Tensor  # (m, J, 2 n)
-    alpha: Tensor  # (m,)
+    remainder: Tensor  # (m, J, 2 n) in units of its size
     member: Tensor  # (m,)
     weight: Tensor  # (m,)
-    residual_rows: Tensor  # (r,) which of them are held to the swing equation
+    held: Tensor  # (r,) rows held to the swing equation
+    expansion: Tensor  # (r, J, 2 n) Taylor expansion at the nodes
+    a: Tensor  # (r, n) pu/s at the start
+    b: Tensor  # (r, n) pu/s2
+    alpha: Tensor  # (r,)
 
 
 class WindowObjective:
     """One-window pairs: the state at a start gives the states at the nodes, and obeys the swing equation there.
 
     The angle's equation holds identically in a chained model, so only the speeds have a residual.
-    A window after synchronism was lost weighs by its relative error, the others by their absolute one.
+    Windows after synchronism was lost count by their relative error and little, the others by their absolute one.
 
     Parameters
     ----------
@@ -262,21 +264,17 @@ class _WindowPool:
         self.name = "fault_on" if phase == FAULT_ON else "post_clearing"
         self.alpha, self.member = data.alpha, data.member
         with torch.no_grad():
-            self.start = model.physics.expand(model.operator(phase, data.alpha, data.member), data.x)
-            self.inputs = model.inputs(phase)(model.physics, self.start, data.alpha)
-            self.expansion, self.remainder = remainders(model, phase, data)
-            self.sizes = torch.stack([self._size(data, member) for member in range(len(model.members))])
-            relative = (self.remainder / self.sizes[data.member][:, None]).square().mean((1, 2))
-            self.weight = torch.where(data.lost, 1.0 / (1.0 + relative), torch.ones_like(relative))
+            start = model.physics.expand(model.operator(phase, data.alpha, data.member), data.x)
+            self.a, self.b = start.a, start.b
+            self.inputs = model.inputs(phase)(model.physics, start, data.alpha)
+            self.expansion, remainder = remainders(model, phase, data)
+            self.sizes = torch.stack([_size(remainder, data, member) for member in range(len(model.members))])
+            self.remainder = remainder / self.sizes[data.member][:, None]
+            relative = self.remainder.square().mean((1, 2))
+            self.weight = torch.where(data.lost, LOST_WEIGHT / (1.0 + relative), torch.ones_like(relative))
         self.begins, self.numbers = self._groups(data, len(model.members), per_member, lost_share)
         n = model.n_machines
         self.summary = {"delta": float(self.sizes[:, :n].mean()), "omega": float(self.sizes[:, n:].mean())}
-
-    def _size(self, data: WindowSet, member: int) -> Tensor:
-        """Root-mean-square remainder of each component over the decisive windows of a member, (2 n,)."""
-        rows = (data.member == member) & ~data.lost
-        rows = rows if rows.any() else data.member == member
-        return self.remainder[rows].square().mean((0, 1)).sqrt().clamp(min=1e-12)
 
     def _groups(
         self, data: WindowSet, members: int, per_member: int, lost_share: float
@@ -302,15 +300,18 @@ class _WindowPool:
             ]
         )
         held = torch.randperm(len(chosen), generator=generator)[: max(1, round(RESIDUAL_SHARE * len(chosen)))]
+        held = held.sort().values.to(chosen.device)
+        of_held = chosen[held]
         return WindowRows(
-            start=self.start[chosen],
             inputs=self.inputs[chosen],
-            expansion=self.expansion[chosen],
             remainder=self.remainder[chosen],
-            alpha=self.alpha[chosen],
             member=self.member[chosen],
             weight=self.weight[chosen],
-            residual_rows=held.sort().values.to(chosen.device),
+            held=held,
+            expansion=self.expansion[of_held],
+            a=self.a[of_held],
+            b=self.b[of_held],
+            alpha=self.alpha[of_held],
         )
 
     def terms(self, model: Chained, rows: WindowRows, with_residual: bool) -> dict[str, Tensor]:
@@ -318,21 +319,26 @@ class _WindowPool:
         sizes = self.sizes[rows.member]
         c = model.remainder(self.phase, rows.inputs, _routing(model, rows.member))
         phi, slope, integral = (part.mT for part in model.basis(self.nodes))  # (terms, J)
-        learned = torch.cat([omega_b * h * (c @ integral), c @ phi], dim=1).mT  # (m, J, 2 n)
-        misfit = ((learned - rows.remainder) / sizes[:, None]).square().mean((1, 2))
+        learned = torch.cat([c @ (omega_b * h * integral), c @ phi], dim=1)  # (m, 2 n, J)
+        misfit = (learned / sizes[..., None] - rows.remainder.mT).square().mean((1, 2))
         terms = {"data": 2.0 * (rows.weight * misfit).mean()}
         if with_residual:
-            held = rows.residual_rows
-            x = rows.expansion[held] + learned[held]
-            s = (h * self.nodes)[:, None]
-            a, b = rows.start.a[held][:, None], rows.start.b[held][:, None]
-            rate = a + s * b + (c[held] @ slope).mT / h
-            operator = model.operator(self.phase, rows.alpha[held], _routing(model, rows.member[held]))
+            held, s = rows.held, (h * self.nodes)[:, None]
+            x = rows.expansion + learned[held].mT
+            rate = rows.a[:, None] + s * rows.b[:, None] + (c[held] @ (slope / h)).mT
+            operator = model.operator(self.phase, rows.alpha, _routing(model, rows.member[held]))
             field = model.physics.field(operator.for_samples(), x)[..., n:]
             size = 3.0 / h * sizes[held][:, None, n:]  # of the rate of a remainder that grows like s^3
             residual = ((rate - field) / size).square().mean((1, 2))
             terms["residual_omega"] = (rows.weight[held] * residual).mean()
         return terms
+
+
+def _size(remainder: Tensor, data: WindowSet, member: int) -> Tensor:
+    """Root-mean-square remainder of each component over the decisive windows of a member, (2 n,)."""
+    rows = (data.member == member) & ~data.lost
+    rows = rows if rows.any() else data.member == member
+    return remainder[rows].square().mean((0, 1)).sqrt().clamp(min=1e-12)
 
 
 def _routing(model: Surrogate, member: Tensor) -> int | Tensor:

@@ -18,6 +18,7 @@ from espinn_moe.chained import Chained
 from espinn_moe.model import FAULT_ON, POST_CLEARING, settled
 from espinn_moe.surrogate import Scenarios
 
+NODES = 3  # samples per window; with angles and speeds at each they outnumber the terms of the remainder
 SMALLEST_SCALE = 1e-12  # pu; a machine that never moves leaves no remainder to scale by
 
 
@@ -49,7 +50,7 @@ def cut_windows(
         Of the choice.
     """
     phases: tuple[list[tuple[np.ndarray, ...]], list[tuple[np.ndarray, ...]]] = ([], [])
-    nodes = 0
+    nodes, kept = 0, np.empty(0, dtype=int)
     for member, data in enumerate(scenarios):
         spacing = float(data.t[1] - data.t[0])
         nodes = round(model.window_s / spacing)
@@ -58,6 +59,7 @@ def cut_windows(
                 f"windows of {model.window_s} s are not whole steps of the trajectories' {spacing:.3g} s grid; "
                 "choose one that is."
             )
+        kept = np.unique(np.ceil(np.linspace(0, nodes, min(nodes, NODES) + 1)[1:]).astype(int))
         lost = settled(data.states[..., : model.n_machines])
         for phase in (FAULT_ON, POST_CLEARING):
             scenario, sample = _starts(data, phase, nodes, model.t_f)
@@ -69,7 +71,7 @@ def cut_windows(
                 )
             chosen = np.sort(generator.permutation(len(scenario))[:per_member])
             scenario, sample = scenario[chosen], sample[chosen]
-            ahead = sample[:, None] + np.arange(1, nodes + 1)
+            ahead = sample[:, None] + kept
             phases[phase].append(
                 (
                     data.states[scenario, sample],
@@ -79,7 +81,7 @@ def cut_windows(
                     lost[scenario, sample],
                 )
             )
-    fractions = torch.arange(1, nodes + 1, dtype=model.dtype) / nodes
+    fractions = torch.as_tensor(kept / nodes, dtype=model.dtype)
     fault_on, post_clearing = (_window_set(model, parts, fractions) for parts in phases)
     return fault_on, post_clearing
 
@@ -119,11 +121,12 @@ def remainders(model: Chained, phase: int, data: WindowSet) -> tuple[Tensor, Ten
 
 
 def fitted_remainder(model: Chained, phase: int, data: WindowSet) -> Tensor:
-    """Coefficients (m, n, terms) that fit the speeds' remainder at the nodes best."""
+    """Coefficients (m, n, terms) that fit the remainder of speeds and angles at the nodes best."""
     _, left = remainders(model, phase, data)
-    phi, _, _ = model.basis(data.nodes)
-    omega = left[..., model.n_machines :].mT  # (m, n, J)
-    return omega @ torch.linalg.pinv(phi).mT
+    delta, omega = left.mT.chunk(2, dim=1)  # (m, n, J) each
+    phi, _, integral = model.basis(data.nodes)
+    observed = torch.cat([omega, delta / (model.physics.omega_b * model.window_s)], dim=-1)
+    return observed @ torch.linalg.pinv(torch.cat([phi, integral])).mT
 
 
 def _starts(data: Scenarios, phase: int, nodes: int, t_f: float) -> tuple[np.ndarray, np.ndarray]:
