@@ -12,7 +12,7 @@ from registry.store import runs
 
 # Kind of checkpoint -> "module:function"; the function takes (content, contingency, expert),
 # that is bytes, Contingency and int, and returns a BoundaryOf.
-LOADERS: dict[str, str] = {}
+LOADERS: dict[str, str] = {"surrogate": "zoo.checkpoints:boundary_source"}
 
 
 def reference_source(contingency: Contingency) -> BoundaryOf:
