@@ -1,0 +1,1 @@
+"""What happens to the grid, and the truth about it."""

@@ -65,8 +65,9 @@ def test_every_command_of_a_document_runs_and_prints_what_is_shown(tmp_path, doc
     if (ROOT / "docs" / "examples").is_dir():
         shutil.copytree(ROOT / "docs" / "examples", tmp_path / "docs" / "examples")
     for command, shown in steps:
+        shell = ["bash", "-c", command]
         done = subprocess.run(
-            ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
+            shell, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
         )
         expected_code = 0
         if shown and shown[0].startswith("Error: "):
