@@ -135,14 +135,17 @@ def history(name: str, alias: str | None, home: str, registry: str | None, as_js
     if as_json:
         print_json({"contingency": name, "deployments": reports, "events": told})
         return
+    lines = []
     for report in reports:
         until = "active" if report["active"] else f"until {report['ended_at']}"
         forced = "  FORCED" if report["forced"] else ""
-        click.echo(
+        lines.append(
             f"{report['created_at']}  {report['alias']}  {report['action']} head {report['head']} "
             f"(version {report['contingency_version']})  {until}{forced}  "
             f"by {report['actor']}: {report['reason'] or '-'}"
         )
     for event in told:
-        if event["action"] not in ("deploy", "rollback"):
-            click.echo(f"{event['at']}  {event['action']}  by {event['actor']}: {event['reason'] or '-'}")
+        if event["action"] not in ("deploy", "rollback"):  # told above, with more
+            lines.append(f"{event['at']}  {event['action']}  by {event['actor']}: {event['reason'] or '-'}")
+    for line in sorted(lines):  # by time, which every line begins with
+        click.echo(line)
