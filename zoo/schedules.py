@@ -58,6 +58,8 @@ def plan_for(
     """The plan of a budget; `minutes` or `steps` replace its time."""
     if budget not in BUDGETS:
         raise UsageError(f"budget {budget!r} is not known; use one of {', '.join(BUDGETS)}.")
+    if steps is not None and minutes is not None:
+        raise UsageError("give either --minutes or --steps, not both.")
     if steps is not None:
         return replace(PLANS[form], minutes=None, steps=steps, seed=seed)
     chosen = TIMES[form, budget].total(members) if minutes is None else minutes

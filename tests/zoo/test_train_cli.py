@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from registry.home import Home
 from registry.store import runs
 from zoo import training
 from zoo.commands.train import describe
+from zoo.datasets import evaluation_grid
 from zoo.family_training import members_of
 from zoo.resolve import find_registered
 from zoo.schedules import parse_schedule, plan_for
@@ -34,11 +36,24 @@ def run(*arguments: str) -> dict:
     return json.loads(result.stdout)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def few_severities():
+    """Judge a trained model on five severities instead of fifty."""
+
+    def sparse(operators):
+        grid = evaluation_grid(operators)
+        return replace(grid, alpha=grid.alpha[::10])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("zoo.validation.evaluation_grid", sparse)
+        yield
+
+
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory) -> tuple[Path, dict]:
     """A home with one chained model of the nine-bus contingency."""
     home = tmp_path_factory.mktemp("home")
-    return home, run(*CHAINED, "--steps", "250", "--home", str(home))
+    return home, run(*CHAINED, "--steps", "120", "--home", str(home))
 
 
 def test_training_stores_a_checkpoint_that_becomes_the_default(trained):
@@ -50,7 +65,7 @@ def test_training_stores_a_checkpoint_that_becomes_the_default(trained):
         assert checkpoint.parameters == made["parameters"]
         record = runs.get_run(opened.database, made["run"])
     assert record.status == "finished"
-    assert json.loads(record.metrics_json)["steps"] == 250
+    assert json.loads(record.metrics_json)["steps"] == 120
     assert json.loads(record.config_json)["fraction"] == 0.1
     assert made["members"][0]["finite"] > 0
 
@@ -67,7 +82,7 @@ def test_finished_training_leaves_a_diary_and_no_state(trained):
 
 def test_same_seed_trains_the_same_weights_twice(trained, tmp_path):
     home, made = trained
-    again = run(*CHAINED, "--steps", "250", "--home", str(tmp_path))
+    again = run(*CHAINED, "--steps", "120", "--home", str(tmp_path))
     digests = []
     for folder, report in ((home, made), (tmp_path, again)):
         with Home.open(folder) as opened:
@@ -123,7 +138,7 @@ def test_killed_process_leaves_its_run_open_for_the_next(tmp_path, monkeypatch):
     def die(self, error) -> None:
         """A killed process has no time to say so."""
 
-    request = TrainingRequest("es-pinn-chained", fraction=0.1, steps=300)
+    request = TrainingRequest("es-pinn-chained", fraction=0.1, steps=120)
     with Home.open(tmp_path) as opened:
         rows = [find_registered(opened, NAME)]
         with monkeypatch.context() as patch, pytest.raises(Killed):
