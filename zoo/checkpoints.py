@@ -133,10 +133,11 @@ def from_bytes(content: bytes, contingency: Contingency) -> Loaded:
 
 
 def boundary_source(content: bytes, contingency: Contingency, expert: int) -> BoundaryOf:
-    """The learned boundary of a stored surrogate, for distillation."""
+    """The learned boundary of a stored surrogate, for distillation: its hard CCTs, by which heads are judged."""
     from espinn_moe.boundary import learned_boundary
+    from espinn_moe.margins import HARD
 
     loaded = from_bytes(content, contingency)
     if loaded.member != expert:
         raise IntegrityError(f"the checkpoint holds {contingency.name!r} as member {loaded.member}, not {expert}.")
-    return lambda alpha: learned_boundary(loaded.surrogate, alpha, loaded.member)
+    return lambda alpha: learned_boundary(loaded.surrogate, alpha, loaded.member, HARD)
