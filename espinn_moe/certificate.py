@@ -7,8 +7,10 @@ of the swing equation tells what each moment of it does to the separation that d
     lambda' = -J^T lambda,  lambda(t*) = e_i - e_j,
     true - learned CCT  =  integral lambda^T r dt / slope,   slope = lambda(t_c)^T [f_fault - f_post](x(t_c)).
 
-The estimate is made twice: with J along the learned trajectory, then half-way to the true one as the first pass
-predicts it, which removes the leading nonlinear error. Three bounds of the same error stand beside it: the
+t* and the pair (i, j) are those at which the true separation is predicted to reach its limit for the earliest
+clearing; where the learned one falls short of the limit there, the gap is added to the integral. The estimate is
+made twice: with J along the learned trajectory, then half-way to the true one as the first pass predicts it,
+which removes the leading nonlinear error. Three bounds of the same error stand beside it: the
 absolute-value form of the same integral, the paper's theorem with its uniform Lipschitz constants, and the theorem
 with the logarithmic norm along the trajectory. All are about the hard margin. Windows of a chained surrogate need
 no care, because its states are continuous and residuals are never taken at the end of a cell.
@@ -21,17 +23,20 @@ from typing import Any
 import numpy as np
 import torch
 
+from contingencies.errors import SolverError
 from contingencies.network import Complex, Float
 from contingencies.ode import FastODE
 from contingencies.operators import PhaseOperators
 from contingencies.sensitivity import field_jacobian, phase_field
 from contingencies.stability import TAU_ROOT_S, Boundary, reference_cct
 from espinn_moe.boundary import learned_boundary
-from espinn_moe.margins import HARD, MarginProbe, surrogate_angles
+from espinn_moe.margins import HARD
+from espinn_moe.sensitivity import MIN_SLOPE_RAD_PER_S
 from espinn_moe.surrogate import Surrogate
 
 CELL_S = 1e-3  # quadrature cells, counted from each event so that windows of whole milliseconds end on them
 GAUSS = np.array([0.5 - 0.5 / np.sqrt(3.0), 0.5 + 0.5 / np.sqrt(3.0)])  # exact to third order within a cell
+CELLS_AT_ONCE = 200  # of the linearised flow; on 54 machines about 100 MB
 SWING_RATE = 10.0  # rad/s; speeds count omega_b/10 times as much as angles, which balances a swing of this rate
 BRANCH_S = 0.05  # rho of the theorem: how far around the CCT the margin must keep growing
 NONLINEAR_FACTOR = 2.0  # times the change between both passes, which is the leading term of what linearising leaves out
@@ -44,7 +49,7 @@ class CertificateRow:
 
     alpha: float
     cct: float
-    t_peak: float
+    t_peak: float  # when the separation reaches its limit
     slope: float  # rad/s, how fast the margin passes zero
     estimate: float  # of learned - true, dual-weighted residual
     first_pass: float  # the same, linearised along the learned trajectory only
@@ -113,21 +118,16 @@ def certify(
 def certify_one(surrogate: Surrogate, alpha: float, cct: float, member: int = 0) -> CertificateRow:
     """Error estimate and bounds of one learned CCT, an instant in s."""
     operators = surrogate.members[member]
-    t_peak, high, low = MarginProbe(surrogate_angles(surrogate, alpha, member), operators, HARD).peak_instant(cct)
-    t_peak = max(t_peak, cct)  # a peak at clearing itself: all that follows happens before it
     fault = _leg(surrogate, member, alpha, cct, operators.window.t_f, cct, True)
-    post = _leg(surrogate, member, alpha, cct, cct, t_peak, False)
-    direction = np.zeros(2 * operators.n_machines)
-    direction[high], direction[low] = 1.0, -1.0
-
-    first = _dual_weighted(operators, fault, post, direction)
-    second = _dual_weighted(operators, fault, post, direction, _towards_truth(operators, fault, post, first.shift))
+    post = _leg(surrogate, member, alpha, cct, cct, operators.window.T, False)
+    first, step = _dual_weighted(operators, fault, post)
+    second, _ = _dual_weighted(operators, fault, post, step)
     allowance = NONLINEAR_FACTOR * abs(second.shift - first.shift) + ROUNDING_S
     mu = _branch_growth(operators, alpha)
     return CertificateRow(
         alpha=alpha,
         cct=cct,
-        t_peak=t_peak,
+        t_peak=second.t_peak,
         slope=second.slope,
         estimate=-second.shift,
         first_pass=-first.shift,
@@ -136,7 +136,7 @@ def certify_one(surrogate: Surrogate, alpha: float, cct: float, member: int = 0)
         residual_post=_l1(post),
         mu=mu,
         paper_log10=_paper_log10(operators, alpha, _l1(fault), _l1(post), mu),
-        log_norm=_log_norm_error(operators, fault, post) * 2.0 / abs(second.slope) + ROUNDING_S,
+        log_norm=2.0 * _log_norm_error(operators, fault, post, second.t_peak) / second.slope + ROUNDING_S,
     )
 
 
@@ -203,99 +203,136 @@ class _Step:
 @dataclass(frozen=True)
 class _DualWeighted:
     shift: float  # true - learned CCT, s
-    absolute: float  # the same integral with absolute values, s
+    absolute: float  # the same with absolute values, s
     slope: float  # rad/s
+    t_peak: float  # s, when the true separation reaches its limit
 
 
 def _dual_weighted(
-    operators: PhaseOperators, fault: _Leg, post: _Leg, direction: Float, step: _Step | None = None
-) -> _DualWeighted:
+    operators: PhaseOperators, fault: _Leg, post: _Leg, step: _Step | None = None
+) -> tuple[_DualWeighted, _Step]:
     """theory.md eq. (dual-weighted), linearised along the learned trajectory or, given a step, half-way along it."""
     n = operators.n_machines
-    x, peak_rise = fault.half[-1], 0.0
+    learned, x, later = post.half[::2, :n], fault.half[-1], 0.0
     if step is not None:
         # Between both clearing instants the true trajectory is still faulted (or no longer is): mid-way values.
-        x = x + step.fault[-1] + 0.5 * step.shift * phase_field(operators, x, fault.Y, fault.P_m)
-        peak_rise = _peak_rise(operators, post, step.post[-1], direction)
+        later = 0.5 * step.shift
+        x = x + step.fault[-1] + later * phase_field(operators, x, fault.Y, fault.P_m)
         fault, post = (replace(leg, half=leg.half + 0.5 * by) for leg, by in ((fault, step.fault), (post, step.post)))
-    at_clearing, signed_post, absolute_post = _backwards(operators, post, direction)
-    _, signed_fault, absolute_fault = _backwards(operators, fault, at_clearing)
-    jump = phase_field(operators, x, fault.Y, fault.P_m)
-    if len(post.widths):  # a peak at clearing itself moves with the fault-on trajectory alone
-        jump = jump - phase_field(operators, x, post.Y, post.P_m)
-    middle = at_clearing
-    if step is not None:
-        middle = at_clearing - 0.5 * step.shift * (field_jacobian(operators, post.half[0, :n], post.Y).T @ at_clearing)
-    slope = float(middle @ jump)
-    shift = (signed_fault + signed_post - peak_rise) / slope
-    return _DualWeighted(shift, (absolute_fault + absolute_post + peak_rise) / abs(slope), slope)
+    jump = phase_field(operators, x, fault.Y, fault.P_m) - phase_field(operators, x, post.Y, post.P_m)
+    jump = jump - later * (field_jacobian(operators, post.half[0, :n], post.Y) @ jump)
+
+    through_fault, through_post = _propagators(operators, fault), _propagators(operators, post)
+    on_fault = through_fault.forwards(np.zeros((2 * n, 1)))
+    on_post = through_post.forwards(np.stack([on_fault[-1, :, 0], jump], axis=-1))
+    cell, high, low = _first_to_reach(operators, learned, on_post[::2, :n])
+    direction = np.zeros(2 * n)
+    direction[high], direction[low] = 1.0, -1.0
+    gap = operators.max_separation - float(learned[cell, high] - learned[cell, low])
+
+    at_clearing, signed_post, absolute_post = _weighted_residual(operators, post, through_post, direction, cell)
+    _, signed_fault, absolute_fault = _weighted_residual(operators, fault, through_fault, at_clearing)
+    slope = float(at_clearing @ jump)
+    shift = (gap + signed_fault + signed_post) / slope
+    found = _DualWeighted(shift, (abs(gap) + absolute_fault + absolute_post) / slope, slope, float(post.t[2 * cell]))
+    return found, _Step(shift, on_fault[..., 0], on_post[..., 0] + shift * on_post[..., 1])
 
 
-def _peak_rise(operators: PhaseOperators, post: _Leg, step_at_peak: Float, direction: Float) -> float:
-    """How much the true separation rises above its value at the learned peak by peaking a little elsewhere, rad."""
+def _first_to_reach(operators: PhaseOperators, learned: Float, response: Float) -> tuple[int, int, int]:
+    """At which cell end, and between which machines, the separation reaches its limit for the earliest clearing.
+
+    `learned` (k, n) are angles, `response` (k, n, 2) their first-order change by the residual, and by
+    a unit of clearing time. The true separation need not peak when the learned one does.
+    """
     n = operators.n_machines
-    if post.t[-1] >= operators.window.T - CELL_S:
-        return 0.0
-    rate = operators.omega_b * float(direction[:n] @ step_at_peak[n:])
-    curvature = operators.omega_b * float(direction[:n] @ phase_field(operators, post.half[-1], post.Y, post.P_m)[n:])
-    return rate * rate / (2.0 * abs(curvature)) if curvature < 0.0 else 0.0
+    separation, change = learned[:, :, None] - learned[:, None], response[:, :, None] - response[:, None]
+    growth = change[..., 1]
+    usable = growth >= MIN_SLOPE_RAD_PER_S
+    if not usable.any():
+        raise SolverError(
+            f"{operators.name}: clearing later hardly moves the learned trajectory; its CCT error cannot be judged."
+        )
+    shift = (operators.max_separation - separation - change[..., 0]) / np.where(usable, growth, 1.0)
+    cell, pair = divmod(int(np.where(usable, shift, np.inf).argmin()), n * n)
+    return cell, *divmod(pair, n)
 
 
-def _backwards(operators: PhaseOperators, leg: _Leg, at_end: Float) -> tuple[Float, float, float]:
-    """The adjoint at the leg's start, and the integrals of lambda^T r and of its absolute value."""
-    n = operators.n_machines
-    transposed = np.swapaxes(field_jacobian(operators, leg.half[:, :n], leg.Y), -1, -2)
-    adjoint, signed, absolute = at_end, 0.0, 0.0
-    for k in range(len(leg.widths) - 1, -1, -1):
-        h, left, middle, right = leg.widths[k], *transposed[2 * k : 2 * k + 3]
-        k_1 = right @ adjoint
-        k_2 = middle @ (adjoint + 0.5 * h * k_1)
-        k_3 = middle @ (adjoint + 0.5 * h * k_2)
-        k_4 = left @ (adjoint + h * k_3)
-        before = adjoint + h / 6.0 * (k_1 + 2.0 * k_2 + 2.0 * k_3 + k_4)
-        weighted = _between(before, adjoint, -h * (left @ before), -h * k_1) * leg.residual[k]
-        moments = weighted.sum(-1)
-        signed += 0.5 * h * moments.sum()
-        absolute += 0.5 * h * np.abs(moments).sum()
-        adjoint = before
-    return adjoint, float(signed), float(absolute)
+@dataclass(frozen=True, eq=False)
+class _Propagators:
+    """Linearised flow of a leg cell by cell: e -> P e + q, with q the response to the residual."""
+
+    P: Float  # (k, 2n, 2n)
+    q: Float  # (k, 2n)
+
+    def forwards(self, start: Float) -> Float:
+        """Solutions (2k+1, 2n, m) of e' = J e on cell ends and middles from start (2n, m); the first also has -r."""
+        ends = np.empty((len(self.P) + 1, *start.shape))
+        ends[0] = start
+        for k, P in enumerate(self.P):
+            np.matmul(P, ends[k], out=ends[k + 1])
+            ends[k + 1, :, 0] += self.q[k]
+        out = np.empty((2 * len(self.P) + 1, *start.shape))
+        out[::2], out[1::2] = ends, 0.5 * (ends[1:] + ends[:-1])
+        return out
+
+    def backwards(self, end: Float) -> Float:
+        """Solutions (k+1, 2n) of lambda' = -J^T lambda on cell ends, lambda = end (2n,) at the last."""
+        out = np.empty((len(self.P) + 1, len(end)))
+        out[-1] = end
+        for k in range(len(self.P) - 1, -1, -1):
+            np.matmul(out[k + 1], self.P[k], out=out[k])
+        return out
+
+
+def _propagators(operators: PhaseOperators, leg: _Leg) -> _Propagators:
+    """One Runge-Kutta step per cell, for all cells at once (a few at a time, to save memory)."""
+    cells, size = len(leg.widths), 2 * operators.n_machines
+    P, q, unit = np.empty((cells, size, size)), np.empty((cells, size)), np.eye(size)
+    for begin in range(0, cells, CELLS_AT_ONCE):
+        part = slice(begin, begin + CELLS_AT_ONCE)
+        h = leg.widths[part, None, None]
+        span = leg.half[2 * begin : 2 * (begin + len(h)) + 1, : operators.n_machines]
+        J = field_jacobian(operators, span, leg.Y)
+        left, middle, right = J[:-1:2], J[1::2], J[2::2]
+        source = -leg.residual[part].mean(1)[..., None]  # within a cell the residual is as good as constant
+        # Columns: the unit matrix, which gives P, and one that starts at zero and is driven by the residual.
+        start = np.broadcast_to(np.concatenate([unit, np.zeros((size, 1))], axis=1), (len(h), size, size + 1))
+        drive = np.concatenate([np.zeros((len(h), size, size)), source], axis=-1)
+        k_1 = left @ start + drive
+        k_2 = middle @ (start + 0.5 * h * k_1) + drive
+        k_3 = middle @ (start + 0.5 * h * k_2) + drive
+        k_4 = right @ (start + h * k_3) + drive
+        end = start + h / 6.0 * (k_1 + 2.0 * k_2 + 2.0 * k_3 + k_4)
+        P[part], q[part] = end[..., :size], end[..., size]
+    return _Propagators(P, q)
+
+
+def _weighted_residual(
+    operators: PhaseOperators, leg: _Leg, through: _Propagators, at_end: Float, cells: int | None = None
+) -> tuple[Float, float, float]:
+    """The adjoint at the leg's start, and the integrals of lambda^T r and of its absolute value.
+
+    lambda equals `at_end` (2n,) after the given number of cells, by default after all.
+    """
+    cells = len(leg.widths) if cells is None else cells
+    adjoint = _Propagators(through.P[:cells], through.q[:cells]).backwards(at_end)
+    J = field_jacobian(operators, leg.half[: 2 * cells + 1 : 2, : operators.n_machines], leg.Y)
+    h = leg.widths[:cells, None]
+    rate = -np.einsum("kij,ki->kj", J, adjoint)
+    weights = _between(adjoint[:-1], adjoint[1:], h * rate[:-1], h * rate[1:])
+    moments = (weights * leg.residual[:cells]).sum(-1)
+    return adjoint[0], float((0.5 * h * moments).sum()), float((0.5 * h * np.abs(moments)).sum())
 
 
 def _between(left: Float, right: Float, left_rate: Float, right_rate: Float) -> Float:
-    """Cubic Hermite values (2, m) at the Gauss points of a cell; rates are per cell."""
+    """Cubic Hermite values (k, 2, m) at the Gauss points of cells with end values (k, m); rates are per cell."""
     s = GAUSS[:, None]
     return (
-        (1 + 2 * s) * (1 - s) ** 2 * left
-        + s * (1 - s) ** 2 * left_rate
-        + s * s * (3 - 2 * s) * right
-        + s * s * (s - 1) * right_rate
+        (1 + 2 * s) * (1 - s) ** 2 * left[:, None]
+        + s * (1 - s) ** 2 * left_rate[:, None]
+        + s * s * (3 - 2 * s) * right[:, None]
+        + s * s * (s - 1) * right_rate[:, None]
     )
-
-
-def _towards_truth(operators: PhaseOperators, fault: _Leg, post: _Leg, shift: float) -> _Step:
-    """First-order difference, true minus learned, between the two critical trajectories on both legs."""
-    on_fault = _forwards(operators, fault, np.zeros(2 * operators.n_machines))
-    x = fault.half[-1]
-    jump = phase_field(operators, x, fault.Y, fault.P_m) - phase_field(operators, x, post.Y, post.P_m)
-    return _Step(shift, on_fault, _forwards(operators, post, on_fault[-1] + shift * jump))
-
-
-def _forwards(operators: PhaseOperators, leg: _Leg, start: Float) -> Float:
-    """Solution (2k+1, 2n) of e' = J e - r on cell ends and middles."""
-    J = field_jacobian(operators, leg.half[:, : operators.n_machines], leg.Y)
-    out = np.empty_like(leg.half)
-    out[0] = e = start
-    for k, h in enumerate(leg.widths):
-        source = -leg.residual[k].mean(0)  # within a cell the residual is as good as constant for this purpose
-        left, middle, right = J[2 * k : 2 * k + 3]
-        k_1 = left @ e + source
-        k_2 = middle @ (e + 0.5 * h * k_1) + source
-        k_3 = middle @ (e + 0.5 * h * k_2) + source
-        k_4 = right @ (e + h * k_3) + source
-        following = e + h / 6.0 * (k_1 + 2.0 * k_2 + 2.0 * k_3 + k_4)
-        out[2 * k + 1], out[2 * k + 2] = 0.5 * (e + following), following
-        e = following
-    return out
 
 
 # --- bounds -----------------------------------------------------------------------------------
@@ -338,7 +375,7 @@ def _lipschitz(operators: PhaseOperators, Y: Complex) -> float:
     return float(max(operators.omega_b, speeds.max()))
 
 
-def _log_norm_error(operators: PhaseOperators, fault: _Leg, post: _Leg) -> float:
+def _log_norm_error(operators: PhaseOperators, fault: _Leg, post: _Leg, t_peak: float) -> float:
     """Bound of the state error at the peak by Gronwall with the logarithmic norm, theory.md eq. (log-norm).
 
     Euclidean norm of (delta, sigma omega) with sigma = omega_b / SWING_RATE; the logarithmic norm is taken along the
@@ -351,6 +388,8 @@ def _log_norm_error(operators: PhaseOperators, fault: _Leg, post: _Leg) -> float
         J = scale[:, None] * field_jacobian(operators, leg.half[1::2, :n], leg.Y) / scale
         growth = np.linalg.eigvalsh(0.5 * (J + np.swapaxes(J, -1, -2)))[:, -1]
         norms = np.linalg.norm(leg.residual * scale, axis=-1).mean(-1)
-        for rate, norm, h in zip(growth, norms, leg.widths, strict=True):
+        for rate, norm, h, end in zip(growth, norms, leg.widths, leg.t[2::2], strict=True):
+            if end > t_peak:
+                break
             error = float(np.exp(rate * h) * (error + h * norm))
     return error
