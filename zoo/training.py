@@ -19,6 +19,7 @@ import torch
 
 from contingencies.errors import ConflictError, UsageError
 from contingencies.library import Contingency
+from contingencies.stability import Boundary
 from espinn_moe.state_file import tree_from_bytes, write_atomically
 from espinn_moe.surrogate import Surrogate
 from espinn_moe.train import Progress, TrainingError, TrainingPlan, TrainingResult, train
@@ -29,11 +30,13 @@ from registry.store import runs
 from zoo import checkpoints
 from zoo.catalogue import create_model, entry_of, make_objective
 from zoo.datasets import ScenarioSet, training_set
-from zoo.metrics import CCTErrors
+from zoo.metrics import CCTErrors, cct_errors
 from zoo.schedules import plan_for
-from zoo.validation import Validation, unseen_errors
+from zoo.training_figures import save_training_figures
+from zoo.validation import Validation, unseen_boundaries
 
 FOLDER = "training"  # of the home: states of unfinished trainings
+FIGURES = "figures"  # of the home: boundary and trajectory of each run
 HEARTBEAT_S = 15.0
 RECORD_S = 5.0  # between points of the curves in the run's diary
 
@@ -62,6 +65,7 @@ class Trained:
     surrogate: Surrogate
     result: TrainingResult
     errors: tuple[CCTErrors, ...]  # one per member, on unseen severities
+    boundaries: tuple[tuple[Boundary, Boundary], ...]  # learned and reference, likewise
     parameters: int
 
 
@@ -169,8 +173,8 @@ def train_surrogate(
         except BaseException as error:
             record.fail(error)
             raise
-        record.finish(trained)
         state_path.unlink(missing_ok=True)
+        record.finish(trained)
         return trained
 
 
@@ -202,7 +206,8 @@ def _keep(
     parent_id: int | None,
 ) -> Trained:
     surrogate = prepared.surrogate.to("cpu").eval()
-    errors = tuple(unseen_errors(surrogate, member) for member in range(len(rows)))
+    boundaries = tuple(unseen_boundaries(surrogate, member) for member in range(len(rows)))
+    errors = tuple(cct_errors(*pair) for pair in boundaries)
     content = checkpoints.to_bytes(
         prepared.request.model,
         surrogate,
@@ -227,7 +232,7 @@ def _keep(
             f"trained too briefly ({result.elapsed_s:.0f} s); it is kept as checkpoint {checkpoint.id}, "
             "train again with a larger --budget or more --minutes."
         )
-    return Trained(run.id, checkpoint.id, surrogate, result, errors, surrogate.n_parameters)
+    return Trained(run.id, checkpoint.id, surrogate, result, errors, boundaries, surrogate.n_parameters)
 
 
 def _metrics(errors: Sequence[CCTErrors], result: TrainingResult) -> dict[str, float]:
@@ -290,11 +295,13 @@ class _Record:
 
     def finish(self, trained: Trained) -> None:
         metrics = _metrics(trained.errors, trained.result)
-        self.spool.metrics(metrics, trained.result.steps)
-        self.spool.tags({"checkpoint": trained.checkpoint_id})
-        self.spool.finish()
-        runs.finish_run(self.home.database, self.row.id, metrics)
+        runs.finish_run(self.home.database, self.row.id, metrics)  # first: a figure that fails must not undo it
         self.note.unlink(missing_ok=True)
+        figures = save_training_figures(self.home.path / FIGURES / self.row.uid, trained.surrogate, trained.boundaries)
+        shown = ",".join(str(path.relative_to(self.home.path)) for path in figures)
+        self.spool.metrics(metrics, trained.result.steps)
+        self.spool.tags({"checkpoint": trained.checkpoint_id, "figures": shown})
+        self.spool.finish()
 
     def fail(self, error: BaseException) -> None:
         interrupted = isinstance(error, KeyboardInterrupt)

@@ -11,7 +11,7 @@ import torch
 from contingencies.network import Float
 from contingencies.ode import output_times
 from contingencies.operators import PhaseOperators
-from contingencies.stability import TAU_ROOT_S, reference_boundary
+from contingencies.stability import TAU_ROOT_S, Boundary, reference_boundary
 from espinn_moe.boundary import learned_boundary
 from espinn_moe.margins import HARD
 from espinn_moe.surrogate import Surrogate
@@ -23,11 +23,16 @@ REACH_S = 0.05  # how far from the true CCT a look searches
 PARTS = 4  # into which an interval is cut at a time
 
 
-def unseen_errors(surrogate: Surrogate, member: int = 0) -> CCTErrors:
-    """Hard-CCT errors of one member against the fast reference ODE on the 50 unseen severities."""
+def unseen_boundaries(surrogate: Surrogate, member: int = 0) -> tuple[Boundary, Boundary]:
+    """Hard CCTs of one member and of the fast reference ODE on the 50 unseen severities."""
     operators = surrogate.members[member]
     alpha = evaluation_grid(operators).unseen_alpha
-    return cct_errors(learned_boundary(surrogate, alpha, member, HARD), reference_boundary(operators, alpha))
+    return learned_boundary(surrogate, alpha, member, HARD), reference_boundary(operators, alpha)
+
+
+def unseen_errors(surrogate: Surrogate, member: int = 0) -> CCTErrors:
+    """Hard-CCT errors of one member against the fast reference ODE on the 50 unseen severities."""
+    return cct_errors(*unseen_boundaries(surrogate, member))
 
 
 class Validation:

@@ -78,6 +78,10 @@ def test_finished_training_leaves_a_diary_and_no_state(trained):
     assert kinds[-1] == "end"
     assert {"params", "metrics", "tags"} <= set(kinds)
     assert not list((home / "training").glob("*.safetensors"))
+    assert sorted(path.name for path in (home / "figures").rglob("*.png")) == [
+        f"{NAME}-boundary.png",
+        f"{NAME}-trajectory.png",
+    ]
 
 
 def test_same_seed_trains_the_same_weights_twice(trained, tmp_path):
