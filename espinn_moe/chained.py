@@ -41,6 +41,10 @@ class Windows:
     start: Expansion  # (..., n)
     remainder: Tensor  # (..., n, terms), pu
 
+    def for_samples(self) -> "Windows":
+        """The same windows for a row of several samples: one more axis before the machines'."""
+        return Windows(self.start.for_samples(), self.remainder.unsqueeze(-3))
+
     def __getitem__(self, rows: Index) -> "Windows":
         """Some of the windows."""
         return Windows(self.start[rows], self.remainder[rows])
@@ -78,6 +82,8 @@ class Chained(Surrogate):
     expert_of : (fault-on, post-clearing)
         Which expert answers for each member.
     """
+
+    margin_kind = "hard"  # accurate enough that smoothing would be the larger part of the error
 
     calibrated: Tensor
     fault_scale: Tensor
