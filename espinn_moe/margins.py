@@ -3,7 +3,7 @@
 The smooth margin is the paper's, theory.md eqs. (smooth-separation), (smooth-margin); the hard margin is the peak
 separation less its limit, the peak refined by a parabola. Both are defined on samples h_t apart. A `MarginProbe`
 first looks at every twentieth sample and then only at those that can still matter: where it decides anything, the
-answer is that of the full grid to 1e-9 rad.
+answer is that of the full grid to 1e-6 rad.
 """
 
 from collections.abc import Callable
@@ -24,8 +24,9 @@ Angles = Callable[[Float, Float], Tensor]  # times (k,), clearing instants (c,) 
 
 COARSE_FACTOR = 20  # samples of the first look: every twentieth, 20 ms apart by default
 COARSE_SLACK_RAD = 0.1  # most that a separation rises between them: covers 2000 rad/s2, ten times a close-in fault
+LEAST_SLACK_RAD = 0.02  # however straight it looks: a smooth maximum over coarse samples is no better than that
 RESOLUTION_RAD = 1e-4  # to which margins far from zero are told: above the rounding of single precision
-WEIGHT_CUTOFF = 30.0  # samples with exp(-30) of the largest weight change a smooth maximum by less than 1e-9 rad
+WEIGHT_CUTOFF = 20.0  # samples with exp(-20) of the largest weight change a smooth maximum by less than 1e-6 rad
 
 
 @dataclass(frozen=True)
@@ -135,15 +136,18 @@ class MarginProbe:
         `first_look` are the angles (c, k, n) at the coarse samples, when they are known already.
         """
         delta = self.angles(self.t[self.coarse], t_c) if first_look is None else first_look
-        limit = self.operators.max_separation
+        limit, rule = self.operators.max_separation, self.rule
         separation = _separation(delta)
-        margins = separation.amax(-1).cpu().numpy() - limit
-        # A coarse peak beyond the limit decides; so does one that neither smoothing nor finer samples lift above it.
-        unsure = (margins < 0) & (margins + COARSE_SLACK_RAD + self.rule.bias(self.operators) >= 0)
-        # Values of the others only tell the search where margins of neighbouring instants peak.
-        decided = margins < 0
-        peaks = np.minimum(_refined_peak(separation)[0].cpu().numpy() - limit, -RESOLUTION_RAD)
-        margins[decided] = (RESOLUTION_RAD * np.rint(peaks / RESOLUTION_RAD))[decided]
+        if rule.kind == "smooth":  # every coarse sample stands for as many as it replaces
+            about = smooth_margin(delta, limit, rule.beta, rule.epsilon) + np.log(COARSE_FACTOR) / rule.beta
+        else:
+            about = _refined_peak(separation)[0] - limit
+        # A coarse peak beyond the limit decides. So does a margin that no rise between two samples takes across zero;
+        # its value only tells the search where margins of neighbouring instants peak.
+        margins = RESOLUTION_RAD * np.rint(about.cpu().numpy() / RESOLUTION_RAD)
+        beyond = (separation.amax(-1) >= limit).cpu().numpy()
+        margins[beyond] = np.maximum(margins[beyond], RESOLUTION_RAD)
+        unsure = ~beyond & (np.abs(margins) < _rise_between(separation).cpu().numpy())
         if unsure.any():
             margins[unsure] = self._refined(t_c[unsure], delta[torch.from_numpy(unsure)])
         return margins
@@ -155,7 +159,7 @@ class MarginProbe:
     def kept_samples(self, delta: Tensor) -> np.ndarray:
         """Indices of the samples that can contribute to any margin of coarse angles (c, k, n)."""
         separation = _separation(delta)
-        reach = COARSE_SLACK_RAD + (WEIGHT_CUTOFF / self.rule.beta if self.rule.kind == "smooth" else 0.0)
+        reach = WEIGHT_CUTOFF / self.rule.beta if self.rule.kind == "smooth" else COARSE_SLACK_RAD
         near = separation >= separation.amax(-1, keepdim=True) - reach
         cells = (near[:, 1:] | near[:, :-1]).any(0).cpu().numpy()
         kept = np.zeros(len(self.t), dtype=bool)
@@ -189,6 +193,12 @@ class MarginProbe:
 def _separation(delta: Tensor) -> Tensor:
     """Largest pairwise separation (..., k) of angles (..., k, n): largest minus smallest angle."""
     return delta.amax(-1) - delta.amin(-1)
+
+
+def _rise_between(separation: Tensor) -> Tensor:
+    """Generous bound (...) of how far separations (..., k) can rise between two of their samples, rad."""
+    bend = (separation[..., 2:] + separation[..., :-2] - 2.0 * separation[..., 1:-1]).abs().amax(-1)
+    return (0.5 * bend).clamp(LEAST_SLACK_RAD, COARSE_SLACK_RAD)  # a parabola rises by an eighth of its bend
 
 
 def _refined_peak(separation: Tensor) -> tuple[Tensor, Tensor]:
