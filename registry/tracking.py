@@ -137,7 +137,7 @@ def _replay(client: Any, home: Path, uid: str, store: str, abandoned: bool, done
         start = next((r for r in records if r.get("kind") == "start"), None)
         if start is None:
             return
-        state = replace(state, mlflow_run_id=_run_id(client, uid, start))
+        state = replace(state, mlflow_run_id=_run_id(client, home, uid, start))
         write_state(home, uid, state)
     run_id = str(state.mlflow_run_id)
     _send(client, run_id, records)
@@ -151,11 +151,13 @@ def _replay(client: Any, home: Path, uid: str, store: str, abandoned: bool, done
     done.records += len(records)
 
 
-def _run_id(client: Any, uid: str, start: dict[str, Any]) -> str:
+def _run_id(client: Any, home: Path, uid: str, start: dict[str, Any]) -> str:
     """The MLflow run of a spool: found again if an earlier replay died after creating it."""
     name = str(start.get("experiment", "cct-zoo"))
     experiment = client.get_experiment_by_name(name)
-    experiment_id = experiment.experiment_id if experiment else client.create_experiment(name)
+    # A store of our own must not put folders where the command happened to be started.
+    place = None if "MLFLOW_TRACKING_URI" in os.environ else (home / "mlflow-artifacts").resolve().as_uri()
+    experiment_id = experiment.experiment_id if experiment else client.create_experiment(name, place)
     found = client.search_runs([experiment_id], filter_string=f"tags.`{UID_TAG}` = '{uid}'", max_results=1)
     if found:
         return str(found[0].info.run_id)
@@ -213,6 +215,7 @@ def ui_command(home: Path, host: str, port: int) -> tuple[list[str], dict[str, s
     if not 0 < port < 65536:
         raise UsageError(f"port {port} is not between 1 and 65535.")
     arguments = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", tracking_uri(home)]
+    arguments += ["--default-artifact-root", (home / "mlflow-artifacts").resolve().as_uri()]
     arguments += ["--host", host, "--port", str(port), "--workers", "1"]
     environment = {**os.environ, **QUIET, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
     return arguments, environment
