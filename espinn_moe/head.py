@@ -28,7 +28,7 @@ COORDINATES: tuple[Coordinate, ...] = ("plain", "above-edge", "below-edge")
 HeadKind = Literal["chebyshev", "network"]
 
 FORMAT = "cct-head/1"
-BLOCK = 8192  # severities per numpy block: the work arrays stay in the second-level cache
+BLOCK = 16384  # severities per numpy block: the work arrays stay in the second-level cache
 MAX_BYTES = 4_000_000  # a head has a few kilobytes
 
 Array = NDArray[np.float64]
@@ -66,17 +66,20 @@ class Series:
 
 
 def clenshaw(coefficients: tuple[float, ...], x: Array) -> Array:
-    """Chebyshev series at x in [-1, 1], in place on three work arrays."""
+    """Chebyshev series at x in [-1, 1], in place on four work arrays."""
     twice = x + x
-    b1 = np.zeros_like(x)
-    b2 = np.zeros_like(x)
-    for coefficient in reversed(coefficients[1:]):  # b1, b2 = coefficient + 2 x b1 - b2, b1
-        np.subtract(coefficient, b2, out=b2)
-        work = twice * b1
-        np.add(b2, work, out=b2)
-        b1, b2 = b2, b1
-    result: Array = x * b1 - b2 + coefficients[0]
-    return result
+    b1, b2, work = np.full_like(x, coefficients[-1]), np.zeros_like(x), np.empty_like(x)
+    if len(coefficients) == 1:
+        return b1
+    for coefficient in reversed(coefficients[1:-1]):  # b1, b2 = coefficient + 2 x b1 - b2, b1
+        np.multiply(twice, b1, out=work)
+        work -= b2
+        work += coefficient
+        b1, b2, work = work, b1, b2
+    b1 *= x
+    b1 -= b2
+    b1 += coefficients[0]
+    return b1
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,24 +250,28 @@ class Head:
         shape = np.shape(alpha)
         return cct.reshape(shape), status.reshape(shape)
 
+    @cached_property
+    def _codes(self) -> Codes:
+        return np.array([STATUSES.index(segment.status) for segment in self.segments], dtype=np.int8)
+
     def _block(self, alpha: Array, cct: Array, status: Codes) -> None:
         low, high = self.severity
-        status.fill(OUT_OF_DOMAIN)
-        inside = (alpha >= low) & (alpha <= high)
-        last = len(self.segments) - 1
-        for index, segment in enumerate(self.segments):
-            here = alpha >= segment.start
-            here &= alpha <= segment.end if index == last else alpha < segment.end
-            here &= inside
-            if not here.any():
-                continue
-            status[here] = STATUSES.index(segment.status)
+        index = np.zeros(alpha.size, dtype=np.int16)  # of the segment; counting is faster than searching
+        for start in self._starts[1:]:
+            index += alpha >= start
+        np.take(self._codes, index, out=status)
+        outside = (alpha < low) | (alpha > high)
+        if outside.any():
+            status[outside] = OUT_OF_DOMAIN
+            index[outside] = -1
+        for i, segment in enumerate(self.segments):
             function = segment.series or (self.network if segment.status == "finite" else None)
             if function is None:
                 continue
-            if here.all():
+            here = np.flatnonzero(index == i)
+            if here.size == alpha.size:
                 cct[:] = function(alpha)
-            else:
+            elif here.size:
                 cct[here] = function(alpha[here])
 
     # --- bytes --------------------------------------------------------------------------------
