@@ -20,14 +20,15 @@ from espinn_moe.physics import Physics
 from espinn_moe.surrogate import Rows, Scenarios, Surrogate
 from espinn_moe.windows import WindowSet, calibrate, cut_windows, remainders
 
-RESIDUAL_WEIGHT = 1e-2  # of the data misfit; equal weights stalled at 20 times the error
+RESIDUAL_WEIGHT = 1e-2  # of the data misfit, for whole trajectories; equal weights stalled at 20 times the error
+WINDOW_RESIDUAL_WEIGHT = 0.1  # residuals of windows start at the size of the misfit, and reach states without data
 ROWS = 1024  # per step
 ROWS_PER_MEMBER = 48  # at least, in a family
 WINDOWS_PER_MEMBER = 60_000  # of each phase; more windows of one member teach nothing new
 WINDOWS_IN_ALL = 400_000  # memory: about 1 kB each on ten machines
 LOST_SHARE = 0.05  # of the post-clearing rows: windows after synchronism was lost
 LOST_WEIGHT = 0.1  # of their relative error; enough for trajectories that keep slipping, harmless for those that decide
-RESIDUAL_SHARE = 0.25  # of the rows; the field at every node costs as much as the network
+RESIDUAL_SHARE = 0.25  # windows without data per window with; the field at every node costs as much as the network
 
 
 # --- whole trajectories -----------------------------------------------------------------------
@@ -181,23 +182,22 @@ class _SamplePool:
 
 @dataclass(frozen=True, eq=False)
 class WindowRows:
-    """One step's windows of one phase: m that are compared with data, r of them held to the swing equation too."""
+    """One step's windows of one phase: m that are compared with data, r that are held to the swing equation."""
 
     inputs: Tensor  # (m, width) standardised
     remainder: Tensor  # (m, J, 2 n) in units of its size
     member: Tensor  # (m,)
     weight: Tensor  # (m,)
-    held: Tensor  # (r,) rows held to the swing equation
-    expansion: Tensor  # (r, J, 2 n) Taylor expansion at the nodes
-    a: Tensor  # (r, n) pu/s at the start
-    b: Tensor  # (r, n) pu/s2
-    alpha: Tensor  # (r,)
+    free_x: Tensor  # (r, 2 n) states from which no trajectory need be known
+    free_alpha: Tensor  # (r,)
+    free_member: Tensor  # (r,)
 
 
 class WindowObjective:
-    """One-window pairs: the state at a start gives the states at the nodes, and obeys the swing equation there.
+    """One-window pairs: the state at a start gives the states at the nodes, and the swing equation holds in between.
 
-    The angle's equation holds identically in a chained model, so only the speeds have a residual.
+    Data windows are those of the training scenarios. Residuals need no trajectory: their windows start at
+    mixtures of two states of a member, and of their severities. The angle's equation holds identically in a chained model, so only the speeds have a residual.
     Windows after synchronism was lost count by their relative error and little, the others by their absolute one.
 
     Parameters
@@ -223,7 +223,7 @@ class WindowObjective:
         scenarios: Sequence[Scenarios],
         *,
         rows: int = ROWS,
-        residual_weight: float = RESIDUAL_WEIGHT,
+        residual_weight: float = WINDOW_RESIDUAL_WEIGHT,
         lost_share: float = LOST_SHARE,
         seed: int = 0,
     ) -> None:
@@ -262,10 +262,13 @@ class _WindowPool:
     def __init__(self, model: Chained, phase: int, data: WindowSet, per_member: int, lost_share: float) -> None:
         self.phase, self.nodes = phase, data.nodes
         self.name = "fault_on" if phase == FAULT_ON else "post_clearing"
-        self.alpha, self.member = data.alpha, data.member
+        self.x, self.alpha, self.member, self.decisive = data.x, data.alpha, data.member, ~data.lost
+        self.free_nodes = torch.arange(1, model.terms + 1).to(data.nodes) / model.terms
+        self.decisive_rows = self.decisive.nonzero().squeeze(-1)
+        self.decisive_sizes = torch.bincount(data.member[self.decisive], minlength=len(model.members))
+        self.decisive_begins = self.decisive_sizes.cumsum(0) - self.decisive_sizes
         with torch.no_grad():
             start = model.physics.expand(model.operator(phase, data.alpha, data.member), data.x)
-            self.a, self.b = start.a, start.b
             self.inputs = model.inputs(phase)(model.physics, start, data.alpha)
             self.expansion, remainder = remainders(model, phase, data)
             self.sizes = torch.stack([_size(remainder, data, member) for member in range(len(model.members))])
@@ -299,39 +302,45 @@ class _WindowPool:
                 for rows, number in zip(self.begins, self.numbers, strict=True)
             ]
         )
-        held = torch.randperm(len(chosen), generator=generator)[: max(1, round(RESIDUAL_SHARE * len(chosen)))]
-        held = held.sort().values.to(chosen.device)
-        of_held = chosen[held]
+        free = chosen[self.decisive[chosen]][:: round(1 / RESIDUAL_SHARE)]
+        other = self._partners(free, generator)
+        mix = torch.rand(len(free), 1, generator=generator).to(self.x)
         return WindowRows(
             inputs=self.inputs[chosen],
             remainder=self.remainder[chosen],
             member=self.member[chosen],
             weight=self.weight[chosen],
-            held=held,
-            expansion=self.expansion[of_held],
-            a=self.a[of_held],
-            b=self.b[of_held],
-            alpha=self.alpha[of_held],
+            free_x=torch.lerp(self.x[free], self.x[other], mix),
+            free_alpha=torch.lerp(self.alpha[free], self.alpha[other], mix.squeeze(-1)),
+            free_member=self.member[free],
         )
 
+    def _partners(self, rows: Tensor, generator: torch.Generator) -> Tensor:
+        """For each of some decisive rows, another one of the same member."""
+        begins, sizes = self.decisive_begins[self.member[rows]], self.decisive_sizes[self.member[rows]]
+        along = torch.rand(len(rows), generator=generator).to(self.x)
+        return self.decisive_rows[begins + (along * sizes).long().clamp(max=sizes - 1)]
+
     def terms(self, model: Chained, rows: WindowRows, with_residual: bool) -> dict[str, Tensor]:
-        n, h, omega_b = model.n_machines, model.window_s, model.physics.omega_b
-        sizes = self.sizes[rows.member]
+        h, omega_b = model.window_s, model.physics.omega_b
         c = model.remainder(self.phase, rows.inputs, _routing(model, rows.member))
-        phi, slope, integral = (part.mT for part in model.basis(self.nodes))  # (terms, J)
+        phi, _, integral = (part.mT for part in model.basis(self.nodes))  # (terms, J)
         learned = torch.cat([c @ (omega_b * h * integral), c @ phi], dim=1)  # (m, 2 n, J)
-        misfit = (learned / sizes[..., None] - rows.remainder.mT).square().mean((1, 2))
+        misfit = (learned / self.sizes[rows.member][..., None] - rows.remainder.mT).square().mean((1, 2))
         terms = {"data": 2.0 * (rows.weight * misfit).mean()}
         if with_residual:
-            held, s = rows.held, (h * self.nodes)[:, None]
-            x = rows.expansion + learned[held].mT
-            rate = rows.a[:, None] + s * rows.b[:, None] + (c[held] @ (slope / h)).mT
-            operator = model.operator(self.phase, rows.alpha, _routing(model, rows.member[held]))
-            field = model.physics.field(operator.for_samples(), x)[..., n:]
-            size = 3.0 / h * sizes[held][:, None, n:]  # of the rate of a remainder that grows like s^3
-            residual = ((rate - field) / size).square().mean((1, 2))
-            terms["residual_omega"] = (rows.weight[held] * residual).mean()
+            terms["residual_omega"] = self.residual(model, rows).square().mean()
         return terms
+
+    def residual(self, model: Chained, rows: WindowRows) -> Tensor:
+        """d omega/dt minus the swing equation (r, J, n) at the nodes of free windows, in units of its size."""
+        n, member = model.n_machines, _routing(model, rows.free_member)
+        operator = model.operator(self.phase, rows.free_alpha, member)
+        windows = model.begin(self.phase, operator, rows.free_x, rows.free_alpha, member)
+        x, rate = model.at(windows.for_samples(), self.free_nodes)
+        field = model.physics.field(operator.for_samples(), x)
+        size = 3.0 / model.window_s * self.sizes[rows.free_member, n:]  # a remainder that grows like s^3
+        return (rate - field)[..., n:] / size[:, None]
 
 
 def _size(remainder: Tensor, data: WindowSet, member: int) -> Tensor:
