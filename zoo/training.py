@@ -149,8 +149,8 @@ def train_surrogate(
     Raises
     ------
     TrainingError
-        When the loss is not finite, or when the trained model has no finite CCT although the
-        reference has: the checkpoint is kept, but does not become the default.
+        When the loss is not finite, or when the trained model has no finite CCT for any member although
+        the reference has: the checkpoint is kept, but does not become the default.
     """
     names = [row.name for row in rows]
     if len(set(names)) != len(names):
@@ -225,11 +225,11 @@ def _keep(
         parent_id=parent_id,
         metrics=_metrics(errors, result),
     )
-    lost = [row.name for row, error in zip(rows, errors, strict=True) if error.reference_finite and not error.finite]
-    if lost:
+    expected = [error for error in errors if error.reference_finite]
+    if expected and not any(error.finite for error in expected):
         raise TrainingError(
-            f"the trained model has no finite CCT for {', '.join(lost[:3])} although the reference has: it was "
-            f"trained too briefly ({result.elapsed_s:.0f} s); it is kept as checkpoint {checkpoint.id}, "
+            f"the trained model has no finite CCT although the reference has: it was trained too briefly "
+            f"({result.elapsed_s:.0f} s); it is kept as checkpoint {checkpoint.id}, "
             "train again with a larger --budget or more --minutes."
         )
     return Trained(run.id, checkpoint.id, surrogate, result, errors, boundaries, surrogate.n_parameters)

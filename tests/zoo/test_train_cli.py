@@ -17,6 +17,7 @@ from espinn_moe.train import TrainingError
 from registry.home import Home
 from registry.store import runs
 from zoo import training
+from zoo.checkpoints import from_bytes
 from zoo.commands.train import describe
 from zoo.datasets import evaluation_grid
 from zoo.family_training import members_of
@@ -187,6 +188,27 @@ def test_bad_request_is_one_sentence(arguments, error, words, tmp_path):
         run(*arguments, "--no-mlflow", "--json", "--home", str(tmp_path))
     assert isinstance(caught.value, ZooError)
     assert "\n" not in str(caught.value)
+
+
+def test_mixture_trains_through_growing_fractions_and_serves_every_member(tmp_path):
+    members = ["ieee30-bus-7-remove-4-6", "ieee30-line-3-4-remove"]
+    made = run(
+        "train-moe", "--contingency", members[0], "--contingency", members[1], "--schedule", "0.01,0.02",
+        "--steps", "15", "--no-mlflow", "--json", "--home", str(tmp_path),
+    )  # fmt: skip
+    assert [stage["fraction"] for stage in made["stages"]] == [0.01, 0.02]
+    assert [member["contingency"] for member in made["members"]] == members
+    assert made["members"][0]["reference_finite"] == 0
+    with Home.open(tmp_path) as opened:
+        checkpoint = runs.get_checkpoint(opened.database, made["checkpoint"])
+        assert checkpoint.parent_id == made["stages"][0]["checkpoint"]
+        assert checkpoint.run is not None
+        assert checkpoint.run.mode == "moe"
+        for expert, name in enumerate(members):
+            row = find_registered(opened, name)
+            assert runs.default_checkpoint(opened.database, row.id).id == checkpoint.id
+            loaded = from_bytes(opened.load_checkpoint(checkpoint), opened.contingency(row))
+            assert loaded.member == expert
 
 
 def test_several_systems_ask_which(tmp_path):
