@@ -186,8 +186,22 @@ def certificate_summary(rows: list[CertificateRow], window: float) -> dict[str, 
         "vacuous": {
             "dual_weighted_bound": sum(row.bound >= window for row in rows),
             "theorem_with_logarithmic_norm": sum(row.log_norm >= window for row in rows),
-            "theorem_of_the_paper": sum(row.paper_log10 >= np.log10(window) for row in rows),
+            "theorem_of_the_paper": sum(bool(row.paper_log10 >= np.log10(window)) for row in rows),
         },
+    }
+
+
+def certificate_metrics(surrogate: Surrogate, alpha: Float, member: int = 0) -> dict[str, float]:
+    """What a checkpoint and its heads carry of certificates, without any reference; empty without a finite CCT."""
+    rows = certify_boundary(surrogate, alpha, member, reference=None)
+    if not rows:
+        return {}
+    estimates, bounds = np.abs([row.estimate for row in rows]), np.array([row.bound for row in rows])
+    return {
+        "certified_severities": float(len(rows)),
+        "estimated_mae_s": float(estimates.mean()),
+        "estimated_max_s": float(estimates.max()),
+        "certified_max_s": float(bounds.max()),
     }
 
 

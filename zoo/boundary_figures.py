@@ -117,7 +117,7 @@ def plot_trajectories(
     return figure
 
 
-def plot_certificates(operators: PhaseOperators, rows: list[CertificateRow]) -> Any:
+def plot_certificates(operators: PhaseOperators, rows: list[CertificateRow], reference: str = "strict") -> Any:
     """True error, estimate and bounds of every severity on a logarithmic axis; what does not fit is said."""
     figure, axes = new_figure(height=4.8)
     alpha = np.array([row.alpha for row in rows])
@@ -127,7 +127,7 @@ def plot_certificates(operators: PhaseOperators, rows: list[CertificateRow]) -> 
 
     errors = [np.nan if row.error is None else row.error for row in rows]
     if np.isfinite(errors).any():
-        line(errors, "o", color="black", ms=5, label="true error (strict ODE)")
+        line(errors, "o", color="black", ms=5, label=f"true error ({reference} ODE)")
     line([row.estimate for row in rows], "x", color="C1", ms=6, label="dual-weighted estimate")
     line([row.bound for row in rows], "-", color="C0", label="its absolute-value bound")
     line([row.log_norm for row in rows], "--", color="C2", label="theorem, logarithmic norm along the trajectory")

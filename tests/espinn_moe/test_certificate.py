@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 from contingencies.stability import reference_boundary
 from espinn_moe.certificate import certify
+from espinn_moe.chained import ChainedESPINN
 from tests.cases import operators_of
 from tests.espinn_moe.stand_ins import IntegratingSurrogate
 
@@ -67,3 +69,15 @@ def test_a_certificate_becomes_plain_values():
     plain = row.to_dict()
     assert plain["error"] == row.cct - row.true_cct
     assert all(value is None or isinstance(value, float) for value in plain.values())
+
+
+@pytest.mark.parametrize("window_s", [0.04, 0.03])
+def test_a_chain_of_untrained_windows_is_judged_right_although_its_residual_jumps_between_them(window_s):
+    torch.manual_seed(1)
+    ops, alpha = operators_of(NINE), np.array([0.82, 0.9, 0.98])
+    chained = ChainedESPINN([ops], window_s=window_s)
+    rows = certify(chained, alpha, truth=reference_boundary(ops, alpha))
+    assert max(abs(row.error) for row in rows) > 2e-5
+    for row in rows:
+        assert row.estimate == pytest.approx(row.error, rel=0.05, abs=ROOTS_S)
+        assert abs(row.error) <= row.bound

@@ -215,7 +215,7 @@ def certify(
         from zoo.boundary_figures import plot_certificates
         from zoo.figures import save_figure
 
-        save_figure(plot_certificates(operators, rows), plot)
+        save_figure(plot_certificates(operators, rows, reference), plot)
     if as_json:
         print_json(
             {"contingency": name, "model": loaded.model, "checkpoint": number} | summary | {"certificates": plain}
