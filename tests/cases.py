@@ -13,12 +13,12 @@ mpc.version = '2';
 mpc.baseMVA = 100;
 mpc.bus = [
 	1	2	0	0	0	0	1	{vg}	0	345	1	1.2	0.8;
-	2	3	0	0	0	0	1	1.0	0	345	1	1.2	0.8;
+	2	3	0	0	0	0	1	{v_inf}	0	345	1	1.2	0.8;
 	3	1	0	0	0	0	1	1.0	0	345	1	1.2	0.8;
 ];
 mpc.gen = [
 	1	{p}	0	900	-900	{vg}	100	1	900	0	0	0	0	0	0	0	0	0	0	0	0;
-	2	0	0	9000	-9000	1.0	100	1	9000	-9000	0	0	0	0	0	0	0	0	0	0	0;
+	2	0	0	9000	-9000	{v_inf}	100	1	9000	-9000	0	0	0	0	0	0	0	0	0	0	0;
 ];
 mpc.branch = [
 	1	3	0	0.15	0	900	900	900	0	0	1	-360	360;
@@ -39,9 +39,9 @@ provenance: one machine against an infinite bus, for equal-area checks
 """
 
 
-def write_smib(folder: Path, p=90.0, vg=1.0, x1=0.5, x2=0.93, H=3.5, x_d=0.3) -> Path:
+def write_smib(folder: Path, p=90.0, vg=1.0, v_inf=1.0, x1=0.5, x2=0.93, H=3.5, x_d=0.3) -> Path:
     """Write the network and system file of a single machine against an infinite bus."""
-    (folder / "smib.m").write_text(SMIB_NETWORK.format(p=p, vg=vg, x1=x1, x2=x2))
+    (folder / "smib.m").write_text(SMIB_NETWORK.format(p=p, vg=vg, v_inf=v_inf, x1=x1, x2=x2))
     path = folder / "smib.yaml"
     path.write_text(SMIB_SYSTEM.format(H=H, x_d=x_d))
     return path

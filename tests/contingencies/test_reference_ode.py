@@ -47,15 +47,16 @@ def test_a_lossless_machine_against_an_infinite_bus_obeys_equal_area(tmp_path, p
     assert reference_cct(operators, 1.0).duration == pytest.approx(duration, abs=2e-5)
 
 
-def test_kundurs_example_13_1_has_its_published_critical_angle_and_clearing_time(tmp_path):
-    write_smib(tmp_path)
+def test_kundurs_example_13_1_has_its_published_voltage_angle_and_clearing_time(tmp_path):
+    write_smib(tmp_path, v_inf=0.90081)
     operators = compile_text(tmp_path, BOLTED.format(T=12.0))
-    # Kundur's operating point: E' = 1.1626 at 41.77 degrees against E_B = 0.90081, P = 0.9.
-    operating = dict(E=np.array([1.1626, 0.90081]), delta_0=np.deg2rad([41.77, 0.0]))
-    P_post = operating["E"].prod() / (0.3 + 0.15 + 0.5)
-    duration, delta_c = equal_area_duration(0.9, P_post, operating["delta_0"][0], 3.5, operators.omega_b)
-    assert np.rad2deg(delta_c) == pytest.approx(52.24, abs=0.05)
-    assert duration == pytest.approx(0.0868, abs=2e-4)
+    delta_0 = operators.delta_0[0] - operators.delta_0[1]
+    assert operators.E[0] == pytest.approx(1.1626, abs=1e-3)
+    assert np.rad2deg(delta_0) == pytest.approx(41.77, abs=0.05)
+    P_post = operators.E.prod() * operators.Y_post.imag[0, 1]
+    _, delta_c = equal_area_duration(operators.P_m_pre[0], P_post, delta_0, 3.5, operators.omega_b)
+    assert np.rad2deg(delta_c) == pytest.approx(52.24, abs=0.1)
+    assert reference_cct(operators, 1.0).duration == pytest.approx(0.0868, abs=3e-4)
 
 
 def test_the_textbook_wscc_fault_at_bus_7_may_last_162_ms(tmp_path):
