@@ -113,7 +113,8 @@ class Experts(nn.Module):
         if isinstance(expert, int):
             out: tuple[Tensor, Tensor | None] = self.stack(x, rate, group=expert)
             return out
-        lead = x.shape[:-1]
+        lead = torch.broadcast_shapes(x.shape[:-1], expert.shape)
+        x = x.expand(*lead, -1)
         places, depth = group_places(expert.expand(lead).reshape(-1), self.count)
         value, slope = self.stack(
             self._grouped(x, places, depth), None if rate is None else self._grouped(rate.expand_as(x), places, depth)

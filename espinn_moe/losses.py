@@ -196,9 +196,10 @@ class WindowRows:
 class WindowObjective:
     """One-window pairs: the state at a start gives the states at the nodes, and the swing equation holds in between.
 
-    Data windows are those of the training scenarios. Residuals need no trajectory: their windows start at
-    mixtures of two states of a member, and of their severities. The angle's equation holds identically in a chained model, so only the speeds have a residual.
-    Windows after synchronism was lost count by their relative error and little, the others by their absolute one.
+    Data windows are those of the training scenarios. Residuals need no trajectory: their windows start at mixtures
+    of two states of a member, and of their severities. The angle's equation holds identically in a chained model, so
+    only the speeds have a residual. Windows after synchronism was lost count by their relative error and little,
+    the others by their absolute one.
 
     Parameters
     ----------
