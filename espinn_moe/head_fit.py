@@ -248,14 +248,15 @@ def _find_break(samples: _Samples, low: float, high: float, fit: _Fit, resolutio
     return middle, middle
 
 
-def _fit_interval(samples: _Samples, run: _Run, resolution: float, seed: int, tolerant: bool) -> list[Segment] | None:
+def _fit_interval(
+    samples: _Samples, run: _Run, resolution: float, seed: int, tolerant: bool, tolerance: float
+) -> list[Segment] | None:
     """Series for one finite run; None when a sample inside it turned out not to be finite.
 
     `tolerant` passes over such samples: a boundary whose status flickers gets the series of
     its finite samples, and the flicker shows as disagreement when the head is measured.
     """
     finite = (lambda low, high: True) if tolerant else samples.all_finite
-    tolerance = TOLERANCE_S
     if run.last - run.first > 4 * resolution:
         tolerance = max(tolerance, NOISE_FACTOR * _noise(samples, run.first, run.last))
     todo: list[tuple[float, float, float, float]] = [(run.start, run.end, run.first, run.last)]
@@ -313,6 +314,7 @@ def fit_head(
     t_f: float,
     *,
     network: Callable[[Array, Array], Network] | None = None,
+    tolerance_s: float = TOLERANCE_S,
     seed: int = 0,
     report: Report = lambda asked: None,
 ) -> HeadFit:
@@ -329,6 +331,8 @@ def fit_head(
     network : callable, optional
         (alpha (m,), cct (m,)) of finite samples -> Network; makes a head of the kind "network",
         as `espinn_moe.head_network.train` does, instead of Chebyshev series.
+    tolerance_s : float
+        An interval is split until its series are this close to the boundary, s.
     seed : int
         Decides which samples judge the coordinate and the degree.
     report : callable
@@ -357,7 +361,7 @@ def fit_head(
                 targets.append(np.linspace(run.first, run.last, 2 * NODES))
                 segments.append(Segment(run.start, run.end, "finite"))
             else:
-                pieces = _fit_interval(samples, run, resolution, seed, tolerant)
+                pieces = _fit_interval(samples, run, resolution, seed, tolerant, tolerance_s)
                 if pieces is None:
                     complete = False
                     break

@@ -8,6 +8,7 @@ asked at few of them; the largest difference between both references found there
 the bound, which therefore holds for the strict one.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -16,14 +17,15 @@ import numpy as np
 from contingencies.library import Contingency
 from contingencies.stability import Boundary, reference_boundary
 from espinn_moe.head import Array, Head, HeadKind
-from espinn_moe.head_fit import BoundaryOf, draw_severities, errors_against, fit_head
+from espinn_moe.head_fit import TOLERANCE_S, BoundaryOf, draw_severities, errors_against, fit_head
 from registry.home import Home
-from registry.schema import ContingencyRow, HeadRow
+from registry.schema import CheckpointRow, ContingencyRow, HeadRow
 from registry.store.heads import Measured
 from zoo.sources import checkpoint_source, find_checkpoint, reference_source
 
 CALIBRATION = 99  # severities behind the bound: the 95th smallest of 99 errors is the 95 % bound
 STRICT = 12  # severities asked of the strict ODE, half of them where the head has a number
+COARSEST_S = 1e-4  # a head follows even a poor surrogate to a tenth of a millisecond
 Report = Callable[[str, int, int], None]  # stage, done, total
 
 
@@ -46,6 +48,7 @@ def distill_boundary(
     *,
     kind: HeadKind = "chebyshev",
     strict: int = STRICT,
+    tolerance_s: float = TOLERANCE_S,
     seed: int = 0,
     report: Report = _silent,
 ) -> Distilled:
@@ -60,6 +63,8 @@ def distill_boundary(
     kind : "chebyshev" or "network"
     strict : int
         Severities asked of the strict ODE; 0 leaves the head unmeasured, and the gate refuses it.
+    tolerance_s : float
+        How closely the head follows the boundary, s.
     seed : int
         Decides which severities are drawn.
     report : callable
@@ -78,6 +83,7 @@ def distill_boundary(
         contingency.spec.severity,
         contingency.spec.window.t_f,
         network=network,
+        tolerance_s=tolerance_s,
         seed=seed,
         report=lambda asked: report("fit", asked, 0),
     )
@@ -106,6 +112,12 @@ def _reference_gap(strict: Boundary, fast: Boundary) -> float:
     return float(np.nanmax(difference)) if np.isfinite(difference).any() else 0.0
 
 
+def _worthwhile(checkpoint: CheckpointRow) -> float:
+    """A tenth of the surrogate's own mean CCT error, s: its bends below that are not worth following."""
+    mean_ms = json.loads(checkpoint.metrics_json).get("cct_mae_ms") or 0.0
+    return min(max(1e-4 * mean_ms, TOLERANCE_S), COARSEST_S)
+
+
 def distill(
     home: Home,
     row: ContingencyRow,
@@ -123,6 +135,9 @@ def distill(
     contingency = home.contingency(row)
     checkpoint = None if source == "reference" else find_checkpoint(home, row, source)
     boundary = reference_source(contingency) if checkpoint is None else checkpoint_source(home, row, checkpoint)
-    made = distill_boundary(boundary, contingency, kind=kind, strict=strict, seed=seed, report=report)
+    tolerance = TOLERANCE_S if checkpoint is None else _worthwhile(checkpoint)
+    made = distill_boundary(
+        boundary, contingency, kind=kind, strict=strict, tolerance_s=tolerance, seed=seed, report=report
+    )
     detail = {"evaluations": made.evaluations, "seed": seed, "parameters": made.head.parameters}
     return home.add_head(row, made.head, made.measured, checkpoint.id if checkpoint else None, detail)
