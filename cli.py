@@ -37,6 +37,7 @@ COMMANDS = {  # name -> module of zoo.commands that holds it
     "train": "train",
     "train-moe": "train_family",
     "train-separate": "train_family",
+    "benchmark": "benchmark",
     "boundary": "boundary",
     "certify": "boundary",
     "simulate": "simulate",

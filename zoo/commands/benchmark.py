@@ -1,0 +1,111 @@
+"""The command that runs the paper's tables and figures and writes the report."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from zoo.commands.common import json_option, print_json, registry_options
+from zoo.commands.pipeline import executor_options
+from zoo.commands.train import send_to_mlflow
+
+if TYPE_CHECKING:
+    from zoo.benchmarks.run import Progress
+
+
+@click.command()
+@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.option("--seeds", type=click.IntRange(1, 100), default=1, show_default=True, help="Seeds 0, 1, ... of each.")
+@click.option(
+    "--budget",
+    type=click.Choice(["quick", "standard", "paper"]),
+    default="quick",
+    show_default=True,
+    help="How long to train and how much to measure: minutes, hours, days.",
+)
+@click.option(
+    "--resume/--fresh", default=True, show_default=True, help="Keep what earlier runs have done, or do it again."
+)
+@click.option("--no-run", is_flag=True, help="Run nothing: write the report from what there is.")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("report"),
+    show_default=True,
+    help="Folder of the report; entries that are not named keep their sections.",
+)
+@click.option("--mlflow/--no-mlflow", default=True, show_default=True, help="Send the runs to MLflow at the end.")
+@executor_options
+@registry_options
+@json_option
+def benchmark(
+    names: tuple[str, ...],
+    seeds: int,
+    budget: str,
+    resume: bool,
+    no_run: bool,
+    output: Path,
+    mlflow: bool,
+    jobs: int | None,
+    cluster: str | None,
+    home: str,
+    registry: str | None,
+    as_json: bool,
+) -> None:
+    """Run benchmarks NAMES, or all, and write the report; without a name, list them.
+
+    Trainings that several entries need are done once. Interrupted at any moment, the same command continues and
+    repeats nothing that was done. The trainings have a home of their own, 'benchmarks' in --home, so
+    that a hurried one never becomes the default of a contingency.
+    """
+    from zoo.benchmarks import NAMES, load_benchmark
+
+    if not names:
+        entries = [load_benchmark(name) for name in NAMES]
+        if as_json:
+            print_json([{"name": e.name, "title": e.title, "source": e.source} for e in entries])
+            return
+        for entry in entries:
+            click.echo(f"{entry.name:22s} {entry.title} ({entry.source})")
+        return
+
+    from contingencies.errors import ZooError
+    from zoo.benchmarks.budgets import budget_of
+    from zoo.benchmarks.entry import Setting
+    from zoo.benchmarks.run import run_entry
+    from zoo.executor import make_executor
+    from zoo.report import circumstances, write_section
+
+    chosen = list(NAMES) if "all" in names else list(dict.fromkeys(names))
+    entries = [load_benchmark(name) for name in chosen]
+    setting = Setting(budget_of(budget), tuple(range(seeds)))
+    executor = None if no_run else make_executor(jobs, cluster)
+    own_home = Path(home) / "benchmarks"
+    made: list[dict[str, Any]] = []
+    for position, entry in enumerate(entries, 1):
+        click.echo(f"[{position}/{len(entries)}] {entry.name}: {entry.title}", err=True)
+        outcome = run_entry(entry, setting, own_home, registry, executor, _tell, fresh=not resume)
+        section = write_section(output, entry, outcome.presentation, circumstances(setting), outcome.failures)
+        rows = sum(len(table.rows) for table in section.tables)
+        made.append({"name": entry.name, "rows": rows, "done_now": outcome.fresh, "failures": list(outcome.failures)})
+    if not no_run:
+        send_to_mlflow(str(own_home), registry, mlflow)
+    failed = sum(len(each["failures"]) for each in made)
+    if as_json:
+        print_json({"budget": budget, "seeds": seeds, "report": str(output / "index.html"), "entries": made})
+    else:
+        for each in made:
+            problems = f", {len(each['failures'])} failed" if each["failures"] else ""
+            click.echo(f"{each['name']:22s} {each['rows']} rows, {each['done_now']} pieces of work done now{problems}")
+        click.echo(f"report: {output / 'index.html'}, {output / 'README.md'}")
+    if failed:
+        raise ZooError(
+            f"{failed} pieces of work failed and are named in the report; the same command tries them again."
+        )
+
+
+def _tell(progress: "Progress") -> None:
+    outcome = f"failed: {progress.error}" if progress.error else "done" if progress.fresh else "done before"
+    click.echo(
+        f"  {progress.entry} {progress.stage} {progress.done}/{progress.total}  {progress.what}: {outcome}", err=True
+    )
