@@ -22,7 +22,6 @@ from ruamel.yaml.scalarstring import ScalarString
 from contingencies.errors import NotFoundError, SpecError
 
 MAX_BYTES = 16_000_000  # about 40,000 contingencies; a larger file is a mistake
-MAX_NODES = 2_000_000  # aliases can make a small file explode when it is expanded
 MAX_DEPTH = 20  # the deepest valid document has depth 4
 
 STANDARD_TAGS = (None, "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq", "!!map", "!!seq")
@@ -120,12 +119,19 @@ class _Plain:
     """Turns ruamel's round-trip nodes into plain values, noting the line of each."""
 
     def __init__(self, source: str, lines: dict[FieldPath, int]) -> None:
-        self.source, self.lines, self.nodes = source, lines, 0
+        self.source, self.lines = source, lines
+        self.seen: set[int] = set()
 
     def convert(self, node: Any, path: FieldPath = ()) -> Any:
-        self.nodes += 1
-        if self.nodes > MAX_NODES or len(path) > MAX_DEPTH:
-            raise SpecError(f"{self.source}: nested or repeated too deeply; write the fields out plainly.")
+        if len(path) > MAX_DEPTH:
+            raise SpecError(f"{self.source}: nested too deeply; write the fields out plainly.")
+        if isinstance(node, CommentedMap | CommentedSeq):
+            if id(node) in self.seen:  # nested aliases can make a small file explode when it is expanded
+                raise SpecError(
+                    f"{self.source}:{self.lines.get(path, 1)}: {dotted(path)}: repeats another part by an alias; "
+                    "write the fields out plainly."
+                )
+            self.seen.add(id(node))
         if isinstance(node, CommentedMap | CommentedSeq) and node.tag.value not in STANDARD_TAGS:
             raise SpecError(
                 f"{self.source}:{self.lines.get(path, 1)}: {dotted(path)}: the tag {str(node.tag.value)[:40]!r} is not "

@@ -207,7 +207,7 @@ def test_an_alias_bomb_is_refused_quickly(tmp_path):
     bomb = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
         f"{chr(98 + k)}: &{chr(98 + k)} [{','.join([f'*{chr(97 + k)}'] * 9)}]\n" for k in range(12)
     )
-    assert "nested or repeated" in refusal(tmp_path, bomb) or "not a known field" in refusal(tmp_path, bomb)
+    assert "by an alias" in refusal(tmp_path, bomb)
 
 
 def test_a_missing_file_is_not_found(tmp_path):
