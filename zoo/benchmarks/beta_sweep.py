@@ -123,7 +123,7 @@ def _drawing(setting: Setting, found: Findings) -> Drawing:
         panel.set_xlabel("β (1/rad)")
         panel.grid(alpha=0.3, which="both")
     axes[0].set_ylabel("CCT MAE (ms)")
-    if axes[-1].lines:
+    if axes[-1].get_legend_handles_labels()[0]:
         axes[-1].legend(fontsize=6)
     return Drawing("beta", "Smoothing, surrogate and end-to-end error over β, first seed.", figure)
 

@@ -1,0 +1,357 @@
+"""The paper's tables as entries: complete, faithful to what was published, run once, reported whole."""
+
+import csv
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import cli
+from contingencies.errors import IntegrityError, NotFoundError
+from registry.home import Home
+from registry.spool import read_records, spooled_runs
+from registry.store import runs
+from zoo.benchmarks import NAMES, load_benchmark
+from zoo.benchmarks.budgets import BUDGETS
+from zoo.benchmarks.entry import (
+    Benchmark,
+    Cell,
+    Drawing,
+    Findings,
+    Presentation,
+    Published,
+    Quantity,
+    Row,
+    Setting,
+    Table,
+    Training,
+    cell,
+    task,
+)
+from zoo.benchmarks.run import run_entry
+from zoo.executor import Serial
+from zoo.figures import new_figure
+from zoo.report import circumstances, number, read_sections, table_csv, write_section
+
+ROOT = Path(__file__).parent.parent.parent
+QUICK = Setting(BUDGETS["quick"], (0,))
+WANTED = {
+    "case30-accuracy", "case30-matched", "case30-extrapolation", "cross-system", "distillation", "runtime",
+    "moe-low-data", "sensitivity", "beta-sweep", "time-sampling", "dae-convergence", "trajectory", "family-scaling",
+}  # fmt: skip
+
+
+def trainings(name, setting=QUICK):
+    return {each.training for each in load_benchmark(name).tasks(setting) if each.training is not None}
+
+
+# --- entries ----------------------------------------------------------------------------------
+
+
+def test_every_table_and_figure_of_the_paper_has_an_entry():
+    entries = [load_benchmark(name) for name in NAMES]
+    assert set(NAMES) == WANTED
+    assert [entry.name for entry in entries] == list(NAMES)
+    sources = " ".join(entry.source for entry in entries)
+    for wanted in ("Table 1", "Table 2", "Table 3", "Table 5", "Table 6", "Table 7", "Table 8"):
+        assert wanted in sources
+    for wanted in ("Figure 3", "Figure 4", "Figure 5", "Figures 2 and 6"):
+        assert wanted in sources
+
+
+def test_an_unknown_entry_is_refused_by_name():
+    with pytest.raises(NotFoundError, match=r"no-such.*case30-accuracy"):
+        load_benchmark("no-such")
+
+
+def test_a_training_that_several_tables_need_is_one_training():
+    primary = trainings("case30-accuracy")
+    assert len(primary) == 8
+    for name in ("case30-matched", "case30-extrapolation", "sensitivity", "trajectory", "runtime"):
+        assert trainings(name) <= primary
+    assert trainings("distillation") <= trainings("cross-system")
+    assert trainings("beta-sweep") <= trainings("cross-system") | primary
+
+
+def test_seeds_multiply_trainings_and_give_none_twice():
+    three = Setting(BUDGETS["quick"], (0, 1, 2))
+    assert len(trainings("case30-accuracy", three)) == 3 * len(trainings("case30-accuracy"))
+    assert {each.seed for each in trainings("moe-low-data", three)} == {0, 1, 2}
+
+
+def test_a_quick_run_of_everything_trains_for_a_quarter_of_an_hour_of_one_core_at_most():
+    everything = set().union(*(trainings(name) for name in NAMES))
+    assert sum(each.minutes for each in everything) <= 15.0  # two cores share it, and measure in the rest of 20 min
+
+
+def test_separate_models_share_the_time_of_one_mixture():
+    by_model = {}
+    for each in trainings("moe-low-data"):
+        by_model.setdefault((each.model, each.fraction), []).append(each)
+    for (model, fraction), found in by_model.items():
+        if model == "es-pinn":
+            (together,) = by_model["moe", fraction]
+            assert sum(each.minutes for each in found) == pytest.approx(together.minutes)
+            assert sorted(m for each in found for m in each.members) == sorted(together.members)
+
+
+@pytest.mark.parametrize(
+    ("entry", "table", "row", "quantity", "mean", "std"),
+    [
+        ("case30-accuracy", "cct", "ES-PINN", "CCT MAE", 0.32, 0.07),
+        ("case30-accuracy", "trajectories", "PI-DeepONet", "RMSE delta", 26.2, 11.6),
+        ("case30-accuracy", "trajectories", "Soft-chain ES-PINN", "RMSE omega", 5.44, 0.77),
+        ("case30-accuracy", "parameters", "Vanilla PINN", "parameters", 136494, None),
+        ("case30-matched", "matched", "Enhanced XPINN", "separation MAE", 0.203, 0.013),
+        ("case30-extrapolation", "extrapolation", "ES-PINN", "CCT P95", 3.94, 2.80),
+        ("sensitivity", "sensitivity", "Vanilla PINN", "implicit-FD MAE", 25.67, 4.97),
+        ("cross-system", "boundaries", "IEEE 9, ES-PINN", "CCT MAE against the DAE", 13.10, None),
+        ("distillation", "heads", "IEEE 30", "reconstruction MAE", 4.3, None),
+        ("runtime", "runtime", "full-network DAE", "CCT runtime", 202187.8, None),
+        ("runtime", "runtime", "distilled head", "CCT runtime", 0.064, None),
+        ("moe-low-data", "fractions", "0.1, MoE", "CCT MAE", 3.92, 1.85),
+        ("moe-low-data", "fractions", "1, Separate", "RMSE omega", 8.21, 2.36),
+        ("moe-low-data", "parameters", "MoE", "fewer than Separate", 50.8, None),
+        ("beta-sweep", "beta", "IEEE 14, reduced ODE", "E_sm", 0.075, None),
+        ("beta-sweep", "beta", "IEEE 9, ES-PINN", "E_end", 3.232, None),
+        ("time-sampling", "sampling", "h_t = 2 ms", "largest change", 1.6e-6, None),
+        ("dae-convergence", "steps", "IEEE 30", "DAE, 2.5 ms", 0.68757, None),
+    ],
+)
+def test_published_numbers_are_those_of_the_paper(entry, table, row, quantity, mean, std):
+    shown = load_benchmark(entry).present(QUICK, Findings({}, {}))
+    (found,) = [t for t in shown.tables if t.name == table]
+    column = [q.name for q in found.quantities].index(quantity)
+    line = next(r for r in found.rows if r.label == row or r.label.startswith(f"{row},"))
+    assert (line.cells[column].paper, line.cells[column].paper_std) == (mean, std)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_row_is_left_out_when_its_work_failed(name):
+    benchmark = load_benchmark(name)
+    wanted = benchmark.tasks(QUICK)
+    shown = benchmark.present(QUICK, Findings({}, {each: "the grid is on fire" for each in wanted}))
+    assert shown.tables
+    for table in shown.tables:
+        assert table.rows and table.source
+        for row in table.rows:
+            assert len(row.cells) == len(table.quantities)
+            assert row.why
+            assert all(c.ours is None for c in row.cells)
+    assert "the grid is on fire" in " ".join(row.why for table in shown.tables for row in table.rows)
+
+
+def test_a_cell_is_the_mean_and_spread_of_the_numbers_there_are():
+    assert cell([1.0, None, 3.0], Published(5.0, 0.5), 10.0) == Cell(20.0, pytest.approx(14.1421356), 5.0, 0.5)
+    assert cell([2.0]) == Cell(2.0, None)
+    assert cell([None, float("nan")]) == Cell(None, None)
+
+
+# --- measurements -----------------------------------------------------------------------------
+
+
+def test_halving_the_step_of_the_full_network_quarters_its_distance_to_the_reduced_model():
+    from zoo.benchmarks.dae_convergence import measure
+
+    found = measure("ieee9-mech-g2-restore", 0.9, (10.0, 5.0))
+    coarse, fine = (abs(found["dae"][step] - found["ode"]) for step in ("10", "5"))
+    assert coarse / fine == pytest.approx(4.0, rel=0.05)
+
+
+def test_the_spacing_of_samples_does_not_move_a_boundary_decided_at_the_end_of_the_study():
+    from zoo.benchmarks.time_sampling import measure
+
+    found = measure("ieee30-line-3-4-restore", 5, (1e-3, 2e-3))
+    assert found["alpha"]
+    assert found["cct"]["1"] == pytest.approx(found["cct"]["2"], abs=1e-9)
+
+
+# --- a small entry from training to report ----------------------------------------------------
+
+
+def small_entry():
+    training = Training("es-pinn-chained", ("ieee9-mech-g2-restore",), 0.01)
+    wanted = task("trajectory:learned", training, alpha=0.9, t_c=0.6)
+    beyond = task("trajectory:learned", training, alpha=-1.0, t_c=0.6)  # no simulator takes it
+
+    def present(setting, found):
+        result = found.get(wanted)
+        cells = (cell([None if result is None else result["delta"][0][0]], Published(1.0, 0.1)),)
+        rows = (Row("first | angle <b>", cells, "tiny"), Row("beyond", (cell([]),), found.problem([beyond])))
+        figure, axes = new_figure(width=2, height=2)
+        axes.plot([0, 1])
+        table = Table("angles", "Angles", "nowhere", (Quantity("delta", "rad"),), rows)
+        return Presentation((table,), (Drawing("line", "A line.", figure),), ("A note.",))
+
+    return Benchmark("trajectory", "A small entry", "nowhere", lambda setting: [wanted, beyond], present), training
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """A small entry run twice in one home, and its report."""
+    home, report = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("report")
+    benchmark, training = small_entry()
+    said, outcomes = [], []
+    for _ in range(2):
+        outcomes.append(run_entry(benchmark, QUICK, home, None, Serial(), said.append))
+    section = write_section(report, benchmark, outcomes[0].presentation, circumstances(QUICK), outcomes[0].failures)
+    return home, report, section, outcomes, said, training
+
+
+def test_an_entry_trains_into_the_registry_and_measures_what_it_trained(ran):
+    home, _, section, _, said, training = ran
+    with Home.open(home) as opened:
+        (run,) = runs.runs(opened.database)
+        assert run.model == training.model
+        assert json.loads(run.config_json)["plan"]["minutes"] == training.minutes
+    assert section.tables[0].rows[0].cells[0].ours is not None
+    assert [each.stage for each in said[:3]] == ["training", "measuring", "measuring"]
+
+
+def test_a_measurement_that_fails_is_named_and_tried_again_while_the_rest_is_kept(ran):
+    _, _, section, (first, second), _, _ = ran
+    assert len(first.failures) == 1 and "severity" in first.failures[0]
+    assert section.failures == first.failures
+    assert "1 of 1 missing" in section.tables[0].rows[1].why
+    assert first.fresh == 3 and second.fresh == 1  # only the failed one is done again
+    assert second.presentation.tables == first.presentation.tables
+
+
+def test_every_number_of_an_entry_reaches_its_diary(ran):
+    home, _, section, _, _, _ = ran
+    records = [record for uid in spooled_runs(home) for record in read_records(home, uid, 0)[0]]
+    names = [record["name"] for record in records if record["kind"] == "start"]
+    assert "benchmark trajectory" in names
+    values = {}
+    for record in records:
+        if record["kind"] == "metrics":
+            values.update(record["values"])
+    assert section.tables[0].rows[0].cells[0].ours in values.values()
+    assert all(re.fullmatch(r"[\w\-./ ]+", name) for name in values)
+
+
+def test_nothing_is_run_when_only_the_report_is_asked_for(tmp_path):
+    benchmark, _ = small_entry()
+    outcome = run_entry(benchmark, QUICK, tmp_path, None, None, pytest.fail)
+    assert outcome.presentation.tables[0].rows[0].cells[0].ours is None
+    assert not list(tmp_path.rglob("*.safetensors"))
+
+
+# --- the report -------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """What a page refers to and says."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.targets, self.text = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.targets += [value for name, value in attrs if name in ("src", "href")]
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_the_page_needs_no_other_file_and_shows_ours_the_papers_and_why(ran):
+    _, report, section, _, _, _ = ran
+    text = (report / "index.html").read_text()
+    page = Page(text)
+    assert page.targets and all(target.startswith(("data:image/", "#")) for target in page.targets)
+    said = " ".join(page.text)
+    first = section.tables[0].rows[0]
+    for wanted in ("first | angle <b>", number(first.cells[0].ours), "paper 1 ± 0.1", first.why, "A note.", "A line."):
+        assert wanted in said
+    around = section.circumstances
+    for wanted in (around.commit, around.machine, f"budget {around.budget}", "1 seed"):
+        assert wanted in said
+
+
+def test_markdown_keeps_its_columns_and_its_figures_exist(ran):
+    _, report, _, _, _, _ = ran
+    text = (report / "README.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "tiny" in line]
+    assert len(rows) == 1 and len(re.split(r"(?<!\\)\|", rows[0])) == 5  # label, one quantity, why, and both ends
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        assert (report / target).exists(), target
+
+
+def test_tables_are_csv_with_one_line_for_each_number(ran):
+    _, report, section, _, _, _ = ran
+    (table,) = section.tables
+    lines = list(csv.DictReader(io.StringIO(table_csv(table))))
+    assert len(lines) == 2
+    assert float(lines[0]["ours"]) == table.rows[0].cells[0].ours
+    assert (lines[0]["paper"], lines[0]["unit"], lines[1]["ours"]) == ("1.0", "rad", "")
+    assert (report / "tables" / "trajectory-angles.csv").read_text() == table_csv(table)
+
+
+def test_a_section_reads_back_as_it_was_written_and_others_stay(ran, tmp_path):
+    _, _, section, (first, _), _, _ = ran
+    benchmark, _ = small_entry()
+    plain = replace(first.presentation, drawings=())
+    one = write_section(tmp_path, benchmark, plain, section.circumstances)
+    two = write_section(tmp_path, replace(benchmark, name="case30-accuracy"), plain, section.circumstances)
+    assert read_sections(tmp_path) == [two, one]  # in the order of the benchmarks
+    assert "trajectory" in (tmp_path / "index.html").read_text()
+
+
+def test_a_damaged_section_is_named(tmp_path):
+    (tmp_path / "entries").mkdir()
+    (tmp_path / "entries" / "runtime.json").write_text('{"name": "runtime"')
+    with pytest.raises(IntegrityError, match=r"runtime\.json"):
+        read_sections(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (0.0, "0"), (118744.0, "118,744"), (0.32, "0.32"), (1.6e-6, "1.60e-06"), (202187.8, "202,188")],
+)
+def test_numbers_are_shown_with_the_digits_they_deserve(value, text):
+    assert number(value) == text
+
+
+# --- the command ------------------------------------------------------------------------------
+
+
+def test_the_command_lists_its_entries():
+    done = CliRunner().invoke(cli.zoo, ["benchmark"])
+    assert done.exit_code == 0
+    assert [line.split()[0] for line in done.output.splitlines()] == list(NAMES)
+
+
+def test_a_run_that_was_killed_repeats_nothing_that_had_finished(tmp_path):
+    home, report = tmp_path / "home", tmp_path / "report"
+    command = [
+        sys.executable, str(ROOT / "cli.py"), "benchmark", "dae-convergence", "--jobs", "1", "--no-mlflow", "--json",
+        "--home", str(home), "--output", str(report),
+    ]  # fmt: skip
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    results = home / "benchmarks" / "results"
+    killed = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 240
+    while not list(results.glob("*.json")) and killed.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    finished = {path: path.stat().st_mtime_ns for path in results.glob("*.json")}
+    assert 0 < len(finished) < 3
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    said = json.loads(done.stdout)
+    assert said["entries"][0]["done_now"] == 3 - len(finished)
+    assert done.stderr.count("done before") == len(finished)
+    assert {path: path.stat().st_mtime_ns for path in finished} == finished
+    rows = read_sections(report)[0].tables[0].rows
+    assert all(c.ours is not None for row in rows for c in row.cells)
