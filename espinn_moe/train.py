@@ -229,7 +229,7 @@ class _Run:
             if interrupted.is_set():
                 self.save()
                 raise KeyboardInterrupt
-        if self.validate is not None and self.validations_done <= self.plan.validations:
+        if self.validate is not None:
             self.run_validation()
         self.say()
         self.save()

@@ -10,14 +10,14 @@ import hashlib
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from contingencies.errors import ConflictError, UsageError
+from contingencies.errors import ConflictError, UsageError, ZooError
 from contingencies.library import Contingency
 from contingencies.stability import Boundary
 from espinn_moe.state_file import tree_from_bytes, write_atomically
@@ -168,8 +168,8 @@ def train_surrogate(
             state_path.unlink(missing_ok=True)
         record = _Record(home, rows, prepared, state_path)
         try:
-            result = _train(prepared, state_path, record, report)
-            trained = _keep(home, rows, prepared, result, record.row, parent_id)
+            result, balance = _train(prepared, state_path, record, report)
+            trained = _keep(home, rows, prepared, result, balance, record.row, parent_id)
         except BaseException as error:
             record.fail(error)
             raise
@@ -180,21 +180,24 @@ def train_surrogate(
 
 def _train(
     prepared: Prepared, state_path: Path, record: "_Record", report: Callable[[Progress], None] | None
-) -> TrainingResult:
+) -> tuple[TrainingResult, dict[str, Any]]:
+    """Train, and say how the loss terms were scaled and weighed."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     surrogate = prepared.surrogate.to(device)
     objective = make_objective(prepared.request.model, surrogate, prepared.scenarios, focus=prepared.request.focus)
-    record.spool.params({f"weight_{name}": value for name, value in objective.weights.items()})
+    balance = {"weights": dict(objective.weights), "scales": getattr(objective, "scales", {})}
+    record.spool.params(_flat(balance))
 
     def tell(progress: Progress) -> None:
         record.beat(progress)
         if report is not None:
             report(progress)
 
-    return train(
+    result = train(
         surrogate, objective, prepared.plan,
         state_path=state_path, report=tell, validate=Validation(surrogate), identity=prepared.identity,
     )  # fmt: skip
+    return result, balance
 
 
 def _keep(
@@ -202,6 +205,7 @@ def _keep(
     rows: Sequence[ContingencyRow],
     prepared: Prepared,
     result: TrainingResult,
+    balance: dict[str, Any],
     run: RunRow,
     parent_id: int | None,
 ) -> Trained:
@@ -214,7 +218,7 @@ def _keep(
         prepared.contingencies,
         {"fraction": prepared.request.fraction, "seed": prepared.request.seed, "steps": result.steps,
          "elapsed_s": result.elapsed_s, "plan": asdict(prepared.plan),
-         "datasets": [s.digest for s in prepared.scenarios]},
+         "datasets": [s.digest for s in prepared.scenarios], "balance": balance},
     )  # fmt: skip
     checkpoint = home.add_checkpoint(
         content,
@@ -279,19 +283,24 @@ class _Record:
         return row if runs.heartbeat(self.home.database, row.id) else None
 
     def beat(self, progress: Progress) -> None:
+        """Say that the run lives and note its curves; a registry or disk in trouble does not stop the training."""
         now = time.monotonic()
+        alive = True
         if now - self.last_beat >= HEARTBEAT_S:
             self.last_beat = now
-            if not runs.heartbeat(self.home.database, self.row.id):
-                raise ConflictError(
-                    f"run {self.row.id} was given up as stale while it trained; start it again, its state is kept."
-                )
+            with suppress(ZooError):
+                alive = runs.heartbeat(self.home.database, self.row.id)
+        if not alive:
+            raise ConflictError(
+                f"run {self.row.id} was given up as stale while it trained; start it again, its state is kept."
+            )
         if now - self.last_point >= RECORD_S or progress.done >= 1.0:
             self.last_point = now
             values = {"loss": progress.loss, "learning_rate": progress.learning_rate, **progress.terms}
             if progress.validation is not None:
                 values["validation_cct_ms"] = 1e3 * progress.validation
-            self.spool.metrics(values, progress.step)
+            with suppress(OSError):
+                self.spool.metrics(values, progress.step)
 
     def finish(self, trained: Trained) -> None:
         metrics = _metrics(trained.errors, trained.result)
@@ -306,8 +315,10 @@ class _Record:
     def fail(self, error: BaseException) -> None:
         interrupted = isinstance(error, KeyboardInterrupt)
         text = "interrupted; the same command continues it" if interrupted else str(error) or type(error).__name__
-        self.spool.finish("KILLED" if interrupted else "FAILED")
-        runs.fail_run(self.home.database, self.row.id, text)
+        with suppress(OSError):
+            self.spool.finish("KILLED" if interrupted else "FAILED")
+        with suppress(ZooError):  # what went wrong first is what must be told
+            runs.fail_run(self.home.database, self.row.id, text)
 
 
 def _flat(config: dict[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 from click.testing import CliRunner
+from safetensors.torch import load
 
 from cli import zoo
 from contingencies.errors import ConflictError, NotFoundError, UsageError, ZooError
@@ -22,7 +23,7 @@ from zoo.commands.train import describe
 from zoo.datasets import evaluation_grid
 from zoo.family_training import members_of
 from zoo.resolve import find_registered
-from zoo.schedules import parse_schedule, plan_for
+from zoo.schedules import PLANS, parse_schedule, plan_for
 from zoo.training import TrainingRequest, train_surrogate
 
 torch.set_num_threads(1)
@@ -38,8 +39,8 @@ def run(*arguments: str) -> dict:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def few_severities():
-    """Judge a trained model on five severities instead of fifty."""
+def hasty():
+    """Look at a model twice while it trains, and judge it on five severities instead of fifty."""
 
     def sparse(operators):
         grid = evaluation_grid(operators)
@@ -47,6 +48,9 @@ def few_severities():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("zoo.validation.evaluation_grid", sparse)
+        patch.setattr("zoo.training_figures.MEMBERS_SHOWN", 1)
+        for form, plan in PLANS.items():
+            patch.setitem(PLANS, form, replace(plan, validations=2))
         yield
 
 
@@ -85,28 +89,23 @@ def test_finished_training_leaves_a_diary_and_no_state(trained):
     ]
 
 
-def test_same_seed_trains_the_same_weights_twice(trained, tmp_path):
-    home, made = trained
-    again = run(*CHAINED, "--steps", "120", "--home", str(tmp_path))
-    digests = []
-    for folder, report in ((home, made), (tmp_path, again)):
-        with Home.open(folder) as opened:
-            content = opened.load_checkpoint(runs.get_checkpoint(opened.database, report["checkpoint"]))
-        digests.append({name: t for name, t in _tensors(content).items()})
-    assert digests[0].keys() == digests[1].keys()
-    assert all(torch.equal(digests[0][name], digests[1][name]) for name in digests[0])
+def weights(home: Path, checkpoint: int) -> dict[str, torch.Tensor]:
+    with Home.open(home) as opened:
+        return load(opened.load_checkpoint(runs.get_checkpoint(opened.database, checkpoint)))
 
 
-def _tensors(content: bytes) -> dict[str, torch.Tensor]:
-    from safetensors.torch import load
-
-    return load(content)
+def assert_same_weights(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Tensor]) -> None:
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
 def test_interrupted_command_ends_with_130_and_the_next_one_continues(tmp_path):
     command = [sys.executable, str(ROOT / "cli.py"), *CHAINED, "--steps", "40", "--home", str(tmp_path)]
     code = (
         "import os, signal, runpy, sys\n"
+        "from dataclasses import replace\n"
+        "from zoo.schedules import PLANS\n"
+        "PLANS.update({form: replace(plan, validations=2) for form, plan in PLANS.items()})\n"
         "import espinn_moe.train as loop\n"
         "original = loop._Run.descend\n"
         "def descend(self, done):\n"
@@ -136,25 +135,26 @@ def test_interrupted_command_ends_with_130_and_the_next_one_continues(tmp_path):
     assert not list((tmp_path / "training").glob("*.json"))
 
 
-def test_killed_process_leaves_its_run_open_for_the_next(tmp_path, monkeypatch):
+def test_killed_training_goes_on_in_the_same_run_to_the_very_same_weights(trained, tmp_path, monkeypatch):
     class Killed(BaseException):
         pass
 
-    def die(self, error) -> None:
-        """A killed process has no time to say so."""
+    def die(progress) -> None:
+        if progress.step > 60:
+            raise Killed
 
     request = TrainingRequest("es-pinn-chained", fraction=0.1, steps=120)
     with Home.open(tmp_path) as opened:
         rows = [find_registered(opened, NAME)]
         with monkeypatch.context() as patch, pytest.raises(Killed):
-            patch.setattr(training._Record, "fail", die)
+            patch.setattr(training._Record, "fail", lambda self, error: None)  # a killed process says nothing
             patch.setattr("espinn_moe.train.SAVE_INTERVAL_S", 0.1)
             patch.setattr("espinn_moe.train.REPORT_INTERVAL_S", 0.0)
-            train_surrogate(
-                opened, rows, request, report=lambda p: (_ for _ in ()).throw(Killed) if p.step > 60 else None
-            )
-        train_surrogate(opened, rows, request)
+            train_surrogate(opened, rows, request, report=die)
+        resumed = train_surrogate(opened, rows, request)
         assert [row.status for row in runs.runs(opened.database)] == ["finished"]
+    home, made = trained
+    assert_same_weights(weights(tmp_path, resumed.checkpoint_id), weights(home, made["checkpoint"]))
 
 
 def test_model_trained_too_briefly_is_kept_but_not_the_default(tmp_path):
