@@ -31,8 +31,8 @@ def sync_runs(stale_minutes: float, home: str, registry: str | None, as_json: bo
 
 
 @click.command()
-@click.option("--host", default="127.0.0.1", show_default=True)
-@click.option("--port", type=int, default=5000, show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--port", type=int, default=5000, show_default=True, help="Port to listen on.")
 @registry_options
 @json_option
 def ui(host: str, port: int, home: str, registry: str | None, as_json: bool) -> None:
