@@ -41,10 +41,6 @@ class Windows:
     start: Expansion  # (..., n)
     remainder: Tensor  # (..., n, terms), pu
 
-    def for_samples(self) -> "Windows":
-        """The same windows for a row of several samples: one more axis before the machines'."""
-        return Windows(self.start.for_samples(), self.remainder.unsqueeze(-3))
-
     def __getitem__(self, rows: Index) -> "Windows":
         """Some of the windows."""
         return Windows(self.start[rows], self.remainder[rows])
@@ -60,11 +56,12 @@ class RemainderBasis:
 
     def __call__(self, tau: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """phi, d phi/d tau and the integral of phi from 0, each (..., terms), at tau (...)."""
-        p = tau.new_tensor(self.powers)
-        mix = tau.new_tensor(self.mix)
-        square = tau[..., None] ** (p - 1)
-        value = square * tau[..., None]
-        return value @ mix, (p * square) @ mix, (value * tau[..., None] / (p + 1)) @ mix
+        p, mix = tau.new_tensor(self.powers), tau.new_tensor(self.mix)
+        powers = [tau.square()]
+        for _ in self.powers:
+            powers.append(powers[-1] * tau)
+        slope, value = torch.stack(powers[:-1], dim=-1), torch.stack(powers[1:], dim=-1)
+        return value @ mix, (p * slope) @ mix, (value * tau[..., None] / (p + 1)) @ mix
 
 
 class Chained(Surrogate):
@@ -158,16 +155,34 @@ class Chained(Surrogate):
         inputs = self.inputs(phase)(self.physics, start, alpha)
         return Windows(start, self.remainder(phase, inputs, member))
 
-    def at(self, windows: Windows, tau: Tensor) -> tuple[Tensor, Tensor]:
+    def at(self, windows: Windows, tau: Tensor, with_rates: bool = True) -> tuple[Tensor, Tensor | None]:
         """States and right-hand derivatives (..., 2 n) a fraction tau (...) into the windows."""
-        h, omega_b = self.window_s, self.physics.omega_b
         phi, slope, integral = (part[..., None] for part in self.basis(tau))
-        omega, omega_rate, angle = ((windows.remainder @ part).squeeze(-1) for part in (phi, slope, integral))
-        x, rate = taylor(windows.start, h * tau, omega_b)
-        return (
-            x + torch.cat([omega_b * h * angle, omega], dim=-1),
-            rate + torch.cat([omega_b * omega, omega_rate / h], dim=-1),
+        c = windows.remainder
+        return self._assembled(
+            windows.start,
+            tau,
+            (c @ integral).squeeze(-1),
+            (c @ phi).squeeze(-1),
+            (c @ slope).squeeze(-1) if with_rates else None,
         )
+
+    def at_nodes(self, windows: Windows, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """States and right-hand derivatives (m, J, 2 n) at the same fractions (J,) of windows (m,)."""
+        phi, slope, integral = (part.mT for part in self.basis(nodes))
+        c = windows.remainder
+        x, rate = self._assembled(windows.start.for_samples(), nodes, (c @ integral).mT, (c @ phi).mT, (c @ slope).mT)
+        assert rate is not None
+        return x, rate
+
+    def _assembled(
+        self, start: Expansion, tau: Tensor, angle: Tensor, omega: Tensor, slope: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Taylor expansion plus remainder, from the remainder's integral, value and slope in tau."""
+        h, omega_b = self.window_s, self.physics.omega_b
+        x, rate = taylor(start, h * tau, omega_b)
+        x = x + torch.cat([omega_b * h * angle, omega], dim=-1)
+        return x, None if slope is None else rate + torch.cat([omega_b * omega, slope / h], dim=-1)
 
     # --- the chain ----------------------------------------------------------------------------
 
@@ -183,9 +198,14 @@ class Chained(Surrogate):
         return Windows(start, torch.stack([w.remainder for w in windows]))
 
     def states(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> Tensor:
-        return self.states_and_rates(t, alpha, t_c, member)[0]
+        return self._evaluate(t, alpha, t_c, member, with_rates=False)[0]
 
     def states_and_rates(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> tuple[Tensor, Tensor]:
+        return self._evaluate(t, alpha, t_c, member, with_rates=True)
+
+    def _evaluate(
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member, with_rates: bool
+    ) -> tuple[Tensor, Tensor]:
         """The fault-on chain runs once per (alpha, member), the post-clearing chain once per scenario."""
         index_shape = member.shape if isinstance(member, Tensor) else ()
         by_severity = torch.broadcast_shapes(alpha.shape, index_shape)
@@ -209,14 +229,15 @@ class Chained(Surrogate):
         )
         row = torch.arange(len(severities), device=t.device).reshape(by_severity)
         if faulted.any():
-            x[faulted], rates[faulted] = self._sample(
-                fault, row.expand(shape)[faulted], t.expand(shape)[faulted] - self.t_f
-            )
+            places = row.expand(shape)[faulted], t.expand(shape)[faulted] - self.t_f
+            x[faulted], faulted_rates = self._sample(fault, *places, with_rates)
+            if faulted_rates is not None:
+                rates[faulted] = faulted_rates
         if cleared.any():
             instants = _flat(t_c, by_scenario)
             reached = (instants <= t.max()).nonzero().squeeze(-1)  # later events leave no trace in the answer
             instants = instants[reached]
-            event, _ = self._sample(fault, _flat(row, by_scenario)[reached], instants - self.t_f)
+            event, _ = self._sample(fault, _flat(row, by_scenario)[reached], instants - self.t_f, False)
             its_member = _member(member, by_scenario)
             its_member = its_member[reached] if isinstance(its_member, Tensor) else its_member
             count = self._count(float((t.max() - instants.min()).detach()))
@@ -224,7 +245,9 @@ class Chained(Surrogate):
             row = torch.zeros(t_c.expand(by_scenario).numel(), dtype=torch.int64, device=t.device)
             row[reached] = torch.arange(len(reached), device=t.device)
             row = row.reshape(by_scenario).expand(shape)[cleared]
-            x[cleared], rates[cleared] = self._sample(post, row, (t - t_c).expand(shape)[cleared])
+            x[cleared], cleared_rates = self._sample(post, row, (t - t_c).expand(shape)[cleared], with_rates)
+            if cleared_rates is not None:
+                rates[cleared] = cleared_rates
         return x, rates
 
     def _end(self, windows: Windows) -> Tensor:
@@ -234,12 +257,12 @@ class Chained(Surrogate):
         x, _ = taylor(windows.start, windows.remainder.new_full((), h), omega_b)
         return x + torch.cat([omega_b * h * (windows.remainder @ integral), windows.remainder @ phi], dim=-1)
 
-    def _sample(self, windows: Windows, row: Tensor, s: Tensor) -> tuple[Tensor, Tensor]:
+    def _sample(self, windows: Windows, row: Tensor, s: Tensor, with_rates: bool) -> tuple[Tensor, Tensor | None]:
         """States and rates (m, 2 n) a time s (m,) after the beginning of the chain in `row` (m,)."""
         count = len(windows.remainder)
         place = (s.detach() / self.window_s).floor().long().clamp(0, count - 1)
         tau = (s - place * self.window_s) / self.window_s
-        return self.at(windows[place, row], tau)
+        return self.at(windows[place, row], tau, with_rates)
 
     def _count(self, duration: float) -> int:
         """Windows that cover a duration."""

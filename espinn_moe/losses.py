@@ -338,7 +338,7 @@ class _WindowPool:
         n, member = model.n_machines, _routing(model, rows.free_member)
         operator = model.operator(self.phase, rows.free_alpha, member)
         windows = model.begin(self.phase, operator, rows.free_x, rows.free_alpha, member)
-        x, rate = model.at(windows.for_samples(), self.free_nodes)
+        x, rate = model.at_nodes(windows, self.free_nodes)
         field = model.physics.field(operator.for_samples(), x)
         size = 3.0 / model.window_s * self.sizes[rows.free_member, n:]  # a remainder that grows like s^3
         return (rate - field)[..., n:] / size[:, None]
