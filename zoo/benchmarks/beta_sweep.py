@@ -23,7 +23,6 @@ from zoo.benchmarks.entry import (
 if TYPE_CHECKING:
     from espinn_moe.surrogate import Surrogate
 
-BETAS = (5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
 DEFAULT = 50.0
 CASES = {**SYSTEMS, "IEEE 30": PRIMARY}  # the paper's 23 rows of case 30 are those of the primary benchmark
 PAPER = {  # ms at beta = 50: smoothing, end-to-end of ES-PINN
@@ -57,7 +56,8 @@ def measure(surrogate: "Surrogate", betas: tuple[float, ...]) -> dict[str, Any]:
 
 def _of(setting: Setting, case: str, model: str) -> list[Task]:
     return [
-        task("beta_sweep:measure", training(setting, model, CASES[case], seed), betas=BETAS) for seed in setting.seeds
+        task("beta_sweep:measure", training(setting, model, CASES[case], seed), betas=setting.budget.betas)
+        for seed in setting.seeds
     ]
 
 
@@ -104,14 +104,15 @@ def present(setting: Setting, found: Findings) -> Presentation:
 def _drawing(setting: Setting, found: Findings) -> Drawing:
     from zoo.figures import new_figure
 
+    betas = setting.budget.betas
     figure, axes = new_figure(1, len(CASES), width=11.0, height=3.4, sharey=True)
     styles = (("smoothing", "0.5", "smoothing"), ("surrogate", "C0", "surrogate"), ("end_to_end", "C3", "end to end"))
     for panel, case in zip(axes, CASES, strict=True):
         for model, line in zip(BOTH_FORMS, ("--", "-"), strict=True):
             for result in found.of(_of(setting, case, model))[:1]:
                 for name, colour, label in styles:
-                    values = [result["split"][f"{beta:g}"][name] for beta in BETAS]
-                    points = [(b, max(1e3 * v, 1e-4)) for b, v in zip(BETAS, values, strict=True) if v is not None]
+                    values = [result["split"][f"{beta:g}"][name] for beta in betas]
+                    points = [(b, max(1e3 * v, 1e-4)) for b, v in zip(betas, values, strict=True) if v is not None]
                     if points:
                         text = label if name == "smoothing" else f"{label}, {METHODS[model]}"
                         text = "_" if name == "smoothing" and line == "-" and len(panel.lines) else text

@@ -25,24 +25,38 @@ class Budget:
     timed: int  # severities timed with the slow simulators
     distilled: tuple[str, ...]  # models whose boundaries become heads
     dae_step: float  # s, of the full-network sweep over severities
+    thin: int  # trajectory errors use every so many of the severities of a grid
+    betas: tuple[float, ...]  # 1/rad, sharpness of the smooth maximum
+    per_dae_severity: int  # severities of a cross-system boundary for each of the full network's
 
     def minutes(self, form: Form) -> float:
         """Of one training of a model of this form."""
         return self.chained if form == "chained" else self.one_shot
 
 
+BOTH_FORMS = ("es-pinn", "es-pinn-chained")
+SHARPNESS = (5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
+
 BUDGETS = {
     budget.name: budget
     for budget in (
-        Budget("quick", 0.3, 0.3, 0.06, (1, 4, 8), FRACTIONS, "fast", 3, ("es-pinn-chained",), 5e-3),
         Budget(
-            "standard", 3.0, 1.5, 0.25, (1, 4, 16, 33), FRACTIONS, "fast", 8, ("es-pinn", "es-pinn-chained"), 2.5e-3
+            "quick", one_shot=0.2, chained=0.25, family=0.05, family_sizes=(1, 4, 8), fractions=FRACTIONS,
+            reference="fast", timed=3, distilled=BOTH_FORMS[1:], dae_step=5e-3, thin=5, betas=(10.0, 50.0, 200.0),
+            per_dae_severity=2,
         ),
         Budget(
-            "paper", 60.0, 10.0, 1.0, (1, 4, 16, 33), FRACTIONS, "strict", 50, ("es-pinn", "es-pinn-chained"), 2.5e-3
+            "standard", one_shot=3.0, chained=1.5, family=0.25, family_sizes=(1, 4, 16, 33), fractions=FRACTIONS,
+            reference="fast", timed=8, distilled=BOTH_FORMS, dae_step=2.5e-3, thin=1, betas=SHARPNESS,
+            per_dae_severity=5,
+        ),
+        Budget(
+            "paper", one_shot=60.0, chained=10.0, family=1.0, family_sizes=(1, 4, 16, 33), fractions=FRACTIONS,
+            reference="strict", timed=50, distilled=BOTH_FORMS, dae_step=2.5e-3, thin=1, betas=SHARPNESS,
+            per_dae_severity=5,
         ),
     )
-}
+}  # fmt: skip
 
 
 def budget_of(name: str) -> Budget:

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from zoo.benchmarks.common import ABLATIONS, METHODS, PRIMARY, method_rows, training
+from zoo.benchmarks.common import ABLATIONS, METHODS, PRIMARY, method_rows, thinned, training
 from zoo.benchmarks.entry import (
     Benchmark,
     Drawing,
@@ -43,7 +43,9 @@ UNSEEN = 50
 
 
 def _held_out(setting: Setting, model: str) -> list[Task]:
-    return [task("jobs:held_out", training(setting, model, seed=seed)) for seed in setting.seeds]
+    return [
+        task("jobs:held_out", training(setting, model, seed=seed), thin=setting.budget.thin) for seed in setting.seeds
+    ]
 
 
 def assessments(setting: Setting, model: str) -> list[Task]:
@@ -77,7 +79,7 @@ def present(setting: Setting, found: Findings) -> Presentation:
     def rmse(name: str) -> Any:
         from zoo.metrics import TrajectoryTotals
 
-        return lambda r: getattr(TrajectoryTotals(**r["members"][0]["trajectories"]).errors(), name)
+        return lambda r: getattr(TrajectoryTotals(**r["members"][0]).errors(), name)
 
     def mae(result: dict[str, Any]) -> float | None:
         errors = np.abs(cct_error_ms(result, truth))
@@ -111,7 +113,7 @@ def present(setting: Setting, found: Findings) -> Presentation:
         tables=(
             Table(
                 "trajectories",
-                "Trajectories on the 7,600 held-out pairs",
+                f"Trajectories on the held-out pairs{thinned(setting)}",
                 "Table 1",
                 (
                     Quantity("RMSE delta", "1e-2 rad"),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from zoo.benchmarks.budgets import BOTH_FORMS as BOTH_FORMS
 from zoo.benchmarks.entry import Findings, Published, Row, Setting, Task, Training, cell
 from zoo.catalogue import entry_of
 
@@ -24,7 +25,6 @@ ABLATIONS = {
     "es-pinn-soft-chain": "Soft-chain ES-PINN",
     "es-pinn-no-residual": "w/o residual loss",
 }
-BOTH_FORMS = ("es-pinn", "es-pinn-chained")
 
 CALIBRATED = "H, x'd and D are calibrated, the paper does not publish its own"
 
@@ -32,6 +32,11 @@ CALIBRATED = "H, x'd and D are calibrated, the paper does not publish its own"
 def training(setting: Setting, model: str, contingency: str = PRIMARY, seed: int = 0) -> Training:
     """The training of one model for one contingency, the same for every entry."""
     return Training(model, (contingency,), setting.budget.minutes(entry_of(model).form), seed)
+
+
+def thinned(setting: Setting) -> str:
+    """What a title says when not all pairs are used."""
+    return "" if setting.budget.thin == 1 else f" of every {setting.budget.thin}th severity"
 
 
 def trained_why(setting: Setting, model: str) -> str:

@@ -6,6 +6,7 @@ the checkpoint is found through the training's own result.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from espinn_moe.surrogate import Surrogate
     from registry.home import Home
     from registry.schema import CheckpointRow
+    from zoo.metrics import TrajectoryTotals
 
 FAMILY_SYSTEM = "ieee39"
 BLOCK = 8  # severities simulated at once
@@ -178,11 +180,16 @@ def load_surrogate(training: Training, home: Path, registry: str | None) -> "Sur
 # --- measurements that several entries share -----------------------------------------------------
 
 
-def held_out(surrogate: "Surrogate") -> dict[str, Any]:
-    """Trajectory errors on the held-out pairs and hard-CCT errors on unseen severities, for every member."""
-    from zoo.sweep import judge
+def held_out(surrogate: "Surrogate", thin: int) -> dict[str, Any]:
+    """Sums of trajectory errors on the held-out pairs of every `thin`-th severity, for every member."""
+    from zoo.datasets import evaluation_grid
 
-    return {"members": [judge(surrogate, member) for member in range(len(surrogate.members))]}
+    members = []
+    for member, operators in enumerate(surrogate.members):
+        grid = evaluation_grid(operators)
+        totals = grid_totals(surrogate, grid.alpha[::thin], grid.t_c, member, grid.held_out[::thin])
+        members.append(asdict(totals))
+    return {"members": members}
 
 
 def assess(surrogate: "Surrogate", severities: int) -> dict[str, Any]:
@@ -220,23 +227,34 @@ def boundary_values(boundary: "Boundary") -> dict[str, Any]:
     }
 
 
-def grid_errors(surrogate: "Surrogate", alpha: Float, t_c: Float) -> dict[str, Any]:
-    """Trajectory errors on a grid of severities (a,) and clearing instants (c,), and overlap of its stability map."""
+def grid_totals(
+    surrogate: "Surrogate", alpha: Float, t_c: Float, member: int = 0, chosen: "np.ndarray | None" = None
+) -> "TrajectoryTotals":
+    """Sums of trajectory errors on the chosen (a, c) pairs of a grid of severities (a,) and clearing instants (c,)."""
     import torch
 
     from contingencies.ode import output_times, trajectory_grid
-    from espinn_moe.boundary import margin_map
-    from espinn_moe.margins import SMOOTH, MarginProbe, ode_angles
-    from zoo.metrics import TrajectoryTotals, mean_iou, trajectory_totals
+    from zoo.metrics import TrajectoryTotals, trajectory_totals
 
-    operators = surrogate.members[0]
+    operators = surrogate.members[member]
+    chosen = np.ones((len(alpha), len(t_c)), dtype=bool) if chosen is None else chosen
     t, totals = output_times(operators), TrajectoryTotals()
     for begin in range(0, len(alpha), BLOCK):
-        some = alpha[begin : begin + BLOCK]
+        some, pairs = alpha[begin : begin + BLOCK], chosen[begin : begin + BLOCK]
         with torch.no_grad():
             times, severities, instants = (torch.as_tensor(x, dtype=surrogate.dtype) for x in (t, some, t_c))
-            learned = surrogate.trajectories(times, severities, instants)
-        totals += trajectory_totals(learned.double().numpy(), trajectory_grid(operators, some, t_c, t))
+            learned = surrogate.trajectories(times, severities, instants, member).double().numpy()
+        totals += trajectory_totals(learned[pairs], trajectory_grid(operators, some, t_c, t)[pairs])
+    return totals
+
+
+def grid_errors(surrogate: "Surrogate", alpha: Float, t_c: Float) -> dict[str, Any]:
+    """Trajectory errors on a grid of severities (a,) and clearing instants (c,), and overlap of its stability map."""
+    from espinn_moe.boundary import margin_map
+    from espinn_moe.margins import SMOOTH, MarginProbe, ode_angles
+    from zoo.metrics import mean_iou
+
+    operators = surrogate.members[0]
     ours = margin_map(surrogate, alpha, t_c, rule=SMOOTH)
     truth = np.stack([MarginProbe(ode_angles(operators, float(a)), operators, SMOOTH).signs(t_c) for a in alpha])
-    return totals.errors().to_dict() | {"miou": mean_iou(ours >= 0, truth >= 0)}
+    return grid_totals(surrogate, alpha, t_c).errors().to_dict() | {"miou": mean_iou(ours >= 0, truth >= 0)}
