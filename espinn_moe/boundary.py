@@ -16,9 +16,7 @@ from contingencies.stability import CCT, Boundary, boundary_of, candidates, chec
 from espinn_moe.margins import SMOOTH, MarginProbe, MarginRule, default_rule, ode_angles, surrogate_angles
 from espinn_moe.surrogate import Surrogate
 
-# Clearing instants per call of the root search: hard margins need few samples, so that calls are what costs, and two
-# calls reach the tolerance; smooth ones need many, so that fewer instants in four calls are cheaper.
-SECTION_POINTS = {"hard": 16, "smooth": 4}
+SECTION_POINTS = 16  # clearing instants per call of the root search for hard margins: two calls reach its tolerance
 SCAN_VALUES = 4_000_000  # numbers in one batch of scanned trajectories: about 32 MB in float64
 
 
@@ -90,7 +88,19 @@ def _cct(probe: MarginProbe, alpha: float, t_c: Float, first_look: Tensor | None
     def scan(instants: Float) -> Float:
         return probe.signs(instants, first_look if instants is t_c else None)
 
-    crossing = first_crossing(scan, t_c, points_per_call=SECTION_POINTS[probe.rule.kind])
+    known: dict[float, Float] = {}
+
+    def value(instant: Float) -> Float:
+        key = float(instant[0])  # the search asks for the ends of its bracket more than once
+        if key not in known:
+            known[key] = probe.values(instant)
+        return known[key]
+
+    # A hard margin needs few samples, so that calls are what costs; a smooth one many, so that few instants are best.
+    if probe.rule.kind == "hard":
+        crossing = first_crossing(scan, t_c, points_per_call=SECTION_POINTS)
+    else:
+        crossing = first_crossing(scan, t_c, refine=value)
     return CCT(
         alpha,
         crossing.status,

@@ -2,7 +2,7 @@
 
 The smooth margin is the paper's, theory.md eqs. (smooth-separation), (smooth-margin); the hard margin is the peak
 separation less its limit, the peak refined by a parabola. Both are defined on samples h_t apart. A `MarginProbe`
-first looks at every twentieth sample and then only at those that can still matter: where it decides anything, the
+first looks at every fortieth sample and then only at those that can still matter: where it decides anything, the
 answer is that of the full grid to 1e-6 rad.
 """
 
@@ -22,8 +22,8 @@ from espinn_moe.surrogate import Surrogate
 MarginKind = Literal["smooth", "hard"]
 Angles = Callable[[Float, Float], Tensor]  # times (k,), clearing instants (c,) -> rotor angles (c, k, n), float64
 
-COARSE_FACTOR = 20  # samples of the first look: every twentieth, 20 ms apart by default
-COARSE_SLACK_RAD = 0.1  # most that a separation rises between them: covers 2000 rad/s2, ten times a close-in fault
+COARSE_FACTOR = 40  # samples of the first look: every fortieth, 40 ms apart by default; swings last a second
+COARSE_SLACK_RAD = 0.3  # most that a separation rises between them: covers 1500 rad/s2, ten times a close-in fault
 LEAST_SLACK_RAD = 0.02  # however straight it looks: a smooth maximum over coarse samples is no better than that
 RESOLUTION_RAD = 1e-4  # to which margins far from zero are told: above the rounding of single precision
 WEIGHT_CUTOFF = 20.0  # samples with exp(-20) of the largest weight change a smooth maximum by less than 1e-6 rad
@@ -159,8 +159,10 @@ class MarginProbe:
     def kept_samples(self, delta: Tensor) -> np.ndarray:
         """Indices of the samples that can contribute to any margin of coarse angles (c, k, n)."""
         separation = _separation(delta)
-        reach = WEIGHT_CUTOFF / self.rule.beta if self.rule.kind == "smooth" else COARSE_SLACK_RAD
-        near = separation >= separation.amax(-1, keepdim=True) - reach
+        reach = _rise_between(separation)
+        if self.rule.kind == "smooth":
+            reach = reach.clamp(min=WEIGHT_CUTOFF / self.rule.beta)
+        near = separation >= (separation.amax(-1) - reach)[:, None]
         cells = (near[:, 1:] | near[:, :-1]).any(0).cpu().numpy()
         kept = np.zeros(len(self.t), dtype=bool)
         for cell in np.flatnonzero(cells):
