@@ -86,24 +86,19 @@ def cut_windows(
     return fault_on, post_clearing
 
 
-def calibrate(model: Chained, windows: tuple[WindowSet, WindowSet], members: Sequence[int] | None = None) -> None:
-    """Standardise the inputs of a chained model and size its remainders, from training windows; once per model.
-
-    With `members`, the inputs stay as they are and only the remainders of these members are sized.
-    """
-    if members is None and model.calibrated:
+def calibrate(model: Chained, windows: tuple[WindowSet, WindowSet]) -> None:
+    """Standardise the inputs of a chained model and size its remainders, from training windows; once per model."""
+    if model.calibrated:
         return
     for phase, data in zip((FAULT_ON, POST_CLEARING), windows, strict=True):
         decisive = ~data.lost
         start = model.physics.expand(model.operator(phase, data.alpha, data.member), data.x)
         inputs = model.inputs(phase)
-        if members is None:
-            inputs.calibrate(inputs.raw(model.physics, start, data.alpha)[decisive])
+        inputs.calibrate(inputs.raw(model.physics, start, data.alpha)[decisive])
         coefficients = fitted_remainder(model, phase, data)
         experts = model.expert(phase, data.member)
         assert isinstance(experts, Tensor)
-        wanted = range(len(model.members)) if members is None else members
-        for expert in {model.expert_of[phase][member] for member in wanted}:
+        for expert in set(model.expert_of[phase]):
             rows = decisive & (experts == expert)
             rows = rows if rows.any() else experts == expert
             size = coefficients[rows].square().mean(0).sqrt()
