@@ -106,7 +106,7 @@ def commit() -> str:
 
 
 def machine() -> str:
-    """The processor and what runs on it."""
+    """The processor, how busy it was in the last five minutes, and what runs on it."""
     model = platform.processor() or platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
@@ -115,7 +115,10 @@ def machine() -> str:
         pass
     from importlib.metadata import version
 
-    return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}, torch {version('torch')}"
+    load = (
+        f" (load {os.getloadavg()[1]:.1f})" if hasattr(os, "getloadavg") else ""
+    )  # above the cores: shared with others
+    return f"{model}, {os.cpu_count()} cores{load}, Python {platform.python_version()}, torch {version('torch')}"
 
 
 # --- writing ----------------------------------------------------------------------------------
