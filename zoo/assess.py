@@ -11,11 +11,13 @@ from contingencies.operators import PhaseOperators
 from contingencies.sensitivity import reference_sensitivity
 from contingencies.stability import CCT, Boundary, Reference, boundary_of, candidates, reference_cct
 from espinn_moe.boundary import learned_boundary, margin_map, ode_boundary
-from espinn_moe.certificate import CertificateRow, certify
+from espinn_moe.certificate import CertificateRow, certify, certify_one
 from espinn_moe.margins import HARD, SMOOTH, MarginRule, default_rule
 from espinn_moe.sensitivity import Sensitivity, learned_sensitivity
 from espinn_moe.surrogate import Surrogate
 from zoo.metrics import CCTErrors, Consistency, ErrorSplit, cct_errors, consistency, error_split
+
+CERTIFIED_SEVERITIES = 5  # per member and checkpoint; a tenth of a second each
 
 DAE_SEVERITIES = 21  # of the paper's targeted full-network sweep
 MAP_SEVERITIES = 101
@@ -191,11 +193,16 @@ def certificate_summary(rows: list[CertificateRow], window: float) -> dict[str, 
     }
 
 
-def certificate_metrics(surrogate: Surrogate, alpha: Float, member: int = 0) -> dict[str, float]:
-    """What a checkpoint and its heads carry of certificates, without any reference; empty without a finite CCT."""
-    rows = certify_boundary(surrogate, alpha, member, reference=None)
-    if not rows:
+def certificate_metrics(surrogate: Surrogate, learned: Boundary, member: int = 0) -> dict[str, float]:
+    """What a checkpoint carries of certificates, without any reference; empty without a finite CCT.
+
+    `learned` is the member's boundary under the hard margin; a few of its finite severities are certified.
+    """
+    finite = np.flatnonzero(learned.finite)
+    if not len(finite):
         return {}
+    chosen = finite[np.unique(np.linspace(0, len(finite) - 1, CERTIFIED_SEVERITIES).round().astype(int))]
+    rows = [certify_one(surrogate, float(learned.alpha[k]), float(learned.cct[k]), member) for k in chosen]
     estimates, bounds = np.abs([row.estimate for row in rows]), np.array([row.bound for row in rows])
     return {
         "certified_severities": float(len(rows)),

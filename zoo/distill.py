@@ -21,7 +21,7 @@ from espinn_moe.head_fit import TOLERANCE_S, BoundaryOf, draw_severities, errors
 from registry.home import Home
 from registry.schema import CheckpointRow, ContingencyRow, HeadRow
 from registry.store.heads import Measured
-from zoo.sources import checkpoint_source, find_checkpoint, reference_source
+from zoo.sources import certificate_prefix, checkpoint_source, expert_of, find_checkpoint, reference_source
 
 CALIBRATION = 99  # severities behind the bound: the 95th smallest of 99 errors is the 95 % bound
 STRICT = 12  # severities asked of the strict ODE, half of them where the head has a number
@@ -118,6 +118,13 @@ def _worthwhile(checkpoint: CheckpointRow) -> float:
     return min(max(1e-4 * mean_ms, TOLERANCE_S), COARSEST_S)
 
 
+def _certificate(checkpoint: CheckpointRow, expert: int) -> dict[str, float]:
+    """The estimated errors of one expert, as the checkpoint carries them."""
+    prefix = certificate_prefix(expert)
+    metrics = json.loads(checkpoint.metrics_json)
+    return {name.removeprefix(prefix): value for name, value in metrics.items() if name.startswith(prefix)}
+
+
 def distill(
     home: Home,
     row: ContingencyRow,
@@ -139,5 +146,7 @@ def distill(
     made = distill_boundary(
         boundary, contingency, kind=kind, strict=strict, tolerance_s=tolerance, seed=seed, report=report
     )
-    detail = {"evaluations": made.evaluations, "seed": seed, "parameters": made.head.parameters}
+    detail: dict[str, object] = {"evaluations": made.evaluations, "seed": seed, "parameters": made.head.parameters}
+    if checkpoint is not None:
+        detail["certificate"] = _certificate(checkpoint, expert_of(checkpoint, row))
     return home.add_head(row, made.head, made.measured, checkpoint.id if checkpoint else None, detail)

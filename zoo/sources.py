@@ -45,5 +45,14 @@ def checkpoint_source(home: Home, row: ContingencyRow, checkpoint: CheckpointRow
         )
     module, _, function = loader.partition(":")
     load: Callable[[bytes, Contingency, int], BoundaryOf] = getattr(importlib.import_module(module), function)
-    expert = next(member.expert for member in checkpoint.members if member.contingency_id == row.id)
-    return load(home.load_checkpoint(checkpoint), home.contingency(row), expert)
+    return load(home.load_checkpoint(checkpoint), home.contingency(row), expert_of(checkpoint, row))
+
+
+def expert_of(checkpoint: CheckpointRow, row: ContingencyRow) -> int:
+    """Which expert of a checkpoint answers for a contingency it serves."""
+    return next(member.expert for member in checkpoint.members if member.contingency_id == row.id)
+
+
+def certificate_prefix(expert: int) -> str:
+    """How the certificates of an expert are named among a checkpoint's metrics."""
+    return f"expert_{expert}_"

@@ -28,10 +28,12 @@ from registry.schema import ContingencyRow, RunRow
 from registry.spool import RunSpool
 from registry.store import runs
 from zoo import checkpoints
+from zoo.assess import certificate_metrics
 from zoo.catalogue import create_model, entry_of, make_objective
 from zoo.datasets import ScenarioSet, training_set
 from zoo.metrics import CCTErrors, cct_errors
 from zoo.schedules import plan_for
+from zoo.sources import certificate_prefix
 from zoo.training_figures import save_training_figures
 from zoo.validation import Validation, unseen_boundaries
 
@@ -227,7 +229,7 @@ def _keep(
         {row.id: k for k, row in enumerate(rows)},
         run_id=run.id,
         parent_id=parent_id,
-        metrics=_metrics(errors, result),
+        metrics=_metrics(errors, result) | _certificates(surrogate, boundaries),
     )
     expected = [error for error in errors if error.reference_finite]
     if expected and not any(error.finite for error in expected):
@@ -247,6 +249,15 @@ def _metrics(errors: Sequence[CCTErrors], result: TrainingResult) -> dict[str, f
         metrics["cct_max_ms"] = 1e3 * max(largest for _, largest in measured)
     metrics["status_errors"] = float(sum(e.mismatches for e in errors))
     return metrics
+
+
+def _certificates(surrogate: Surrogate, boundaries: Sequence[tuple[Boundary, Boundary]]) -> dict[str, float]:
+    """Estimated CCT errors of every member, which need no reference."""
+    return {
+        f"{certificate_prefix(member)}{name}": value
+        for member, (learned, _) in enumerate(boundaries)
+        for name, value in certificate_metrics(surrogate, learned, member).items()
+    }
 
 
 class _Record:

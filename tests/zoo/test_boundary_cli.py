@@ -13,6 +13,8 @@ from cli import zoo
 from contingencies.errors import NotFoundError, UsageError
 from contingencies.library import load_contingency
 from contingencies.ode import Trajectory, fast_trajectory
+from espinn_moe.boundary import learned_boundary
+from espinn_moe.margins import HARD
 from espinn_moe.surrogate import Surrogate
 from registry.home import Home
 from tests.cases import operators_of
@@ -98,10 +100,10 @@ def test_a_contingency_without_checkpoint_and_an_impossible_severity_are_refused
 
 def test_a_surrogate_s_own_certificate_needs_no_reference():
     surrogate = taylor_chain()
-    found = certificate_metrics(surrogate, np.array([0.5, 0.9]))
+    found = certificate_metrics(surrogate, learned_boundary(surrogate, np.array([0.5, 0.9]), 0, HARD))
     assert found["certified_severities"] == 1.0
     assert 0.0 < found["estimated_max_s"] <= found["certified_max_s"] < 3e-2
-    assert certificate_metrics(surrogate, np.array([0.5])) == {}
+    assert certificate_metrics(surrogate, learned_boundary(surrogate, np.array([0.5]), 0, HARD)) == {}
 
 
 def test_trajectories_of_a_surrogate_are_drawn_beside_the_truth(tmp_path):

@@ -95,11 +95,14 @@ def test_a_surrogates_checkpoint_is_distilled_by_the_same_path_and_gated_by_its_
     name = "ieee9-mech-g2-restore"
     with Home.open(tmp_path) as home:
         row = find_registered(home, name)
-        checkpoint = home.add_checkpoint(b"1.5", 1, "shifted", {row.id: 1})  # off by 3 ms
+        certificate = {"expert_0_estimated_mae_s": 7.0, "expert_1_estimated_mae_s": 2.9e-3}
+        checkpoint = home.add_checkpoint(b"1.5", 1, "shifted", {row.id: 1}, metrics=certificate)  # off by 3 ms
         made = distill(home, row, "latest", strict=2)
         assert (made.source, made.checkpoint_id) == ("checkpoint", checkpoint.id)
         assert made.strict_mae_s == pytest.approx(3e-3, abs=1e-4)
-        assert json.loads(made.errors_json)["reconstruction"]["mae_s"] < 2e-5
+        errors = json.loads(made.errors_json)
+        assert errors["reconstruction"]["mae_s"] < 2e-5
+        assert errors["detail"]["certificate"] == {"estimated_mae_s": 2.9e-3}, "the certificate travels with the head"
         assert made.error_bound_s >= 3e-3
         with pytest.raises(GateError, match="mean error 3"):
             home.deploy(name, reason="x")
