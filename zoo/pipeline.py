@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from contingencies.errors import GateError, NotFoundError, ZooError
 from registry.home import Home
 from registry.schema import ContingencyRow, HeadRow
@@ -22,6 +24,7 @@ from zoo.orchestrate import FOLDER, Done, Job, Results, run_jobs
 if TYPE_CHECKING:
     from zoo.training import TrainingRequest
 
+LOOKS = 101  # severities at which a head without numbers is checked
 STRICT = 6  # severities per member asked of the strict ODE; each costs seconds
 Stage = Literal["train", "distill"]
 Report = Callable[[Stage, float, str], None]  # stage, done part of it, a few words
@@ -140,7 +143,7 @@ def _train_once(
         error = "" if progress.validation is None else f", CCT error {1e3 * progress.validation:.3g} ms"
         report("train", progress.done, f"loss {progress.loss:.2e}{error}, {progress.left_s:.0f} s left")
 
-    trained = train_surrogate(home, rows, request, report=tell)
+    trained = train_surrogate(home, rows, request, resume=not fresh, report=tell)
     made = {
         "checkpoint": trained.checkpoint_id,
         "digest": runs.get_checkpoint(home.database, trained.checkpoint_id).digest,
@@ -191,7 +194,22 @@ def distill_member(
         if row is None:
             raise NotFoundError(f"contingency {contingency[:12]} is not registered any more.")
         head = distill(opened, row, str(checkpoint), strict=strict)
-    return {"head": head.id, "digest": head.digest}
+        lost = _lost_boundary(opened, row, head)
+    return {"head": head.id, "digest": head.digest, "lost": lost}
+
+
+def _lost_boundary(home: Home, row: ContingencyRow, head: HeadRow) -> bool:
+    """Whether a head without any number stands for a contingency that has a boundary after all.
+
+    A few severities drawn at random may miss a short finite range, so all of it is looked at, with the fast ODE.
+    """
+    if head_status(head) == "finite":
+        return False
+    from contingencies.operators import compile_contingency
+    from contingencies.stability import reference_boundary
+
+    operators = compile_contingency(home.contingency(row))
+    return bool(reference_boundary(operators, np.linspace(*operators.severity, LOOKS)).finite.any())
 
 
 def _has_head(home: Home, row: ContingencyRow, known: dict[str, Any] | None) -> bool:
@@ -213,6 +231,8 @@ def _deploy(home: Home, row: ContingencyRow, item: Done, gate: Gate | None, alia
     outcome: Literal["deployed", "refused"] = "deployed"
     detail = ""
     try:
+        if item.result["lost"]:
+            raise GateError(f"the model has no boundary for {row.name!r} although the reference has; train longer.")
         if not _answers_already(home, head, alias):
             home.deploy(row.name, head.id, alias=alias, reason=reason, gate=gate)
     except GateError as error:

@@ -1,9 +1,13 @@
 """Experts that join and leave a trained family: the other members must not notice."""
 
+import json
+
 import pytest
 import torch
+from click.testing import CliRunner
 
-from contingencies.errors import ConflictError, UsageError
+from cli import zoo
+from contingencies.errors import ConflictError, NotFoundError, UsageError, ZooError
 from contingencies.library import load_contingency
 from contingencies.spec import Window
 from espinn_moe.expert_slices import answers_equal, copy_members, member_slices, new_slices
@@ -139,3 +143,23 @@ def test_a_model_of_one_contingency_takes_no_experts(home, contingencies):
     checkpoint, _ = family(home, contingencies[:1], "es-pinn-chained")
     with pytest.raises(UsageError, match="train-moe"):
         load_family(home, checkpoint.id)
+
+
+def test_commands_add_and_remove_an_expert(home, contingencies):
+    checkpoint, _ = family(home, contingencies[:2])
+    added = run("add-expert", str(checkpoint.id), NAMES[2], "--fraction", "0.01", "--steps", "2", "--json", home=home)
+    made = json.loads(added.stdout)
+    assert (made["parent"], made["members"], made["steps"]) == (checkpoint.id, list(NAMES), 2)
+    removed = run("remove-expert", str(made["checkpoint"]), NAMES[0], home=home)
+    assert f"parent {made['checkpoint']}" in removed.stdout
+    assert "2 members left" in removed.stdout
+    for arguments, error in (
+        (("add-expert", "99", NAMES[2]), NotFoundError),
+        (("add-expert", str(checkpoint.id), "nowhere"), NotFoundError),
+        (("remove-expert", str(checkpoint.id), NAMES[2]), ZooError),
+    ):
+        assert isinstance(run(*arguments, home=home).exception, error)
+
+
+def run(*arguments, home):
+    return CliRunner().invoke(zoo, [*arguments, "--home", str(home.path)], standalone_mode=False)

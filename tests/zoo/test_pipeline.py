@@ -20,7 +20,7 @@ from registry.store import deployments
 from registry.store.deployments import Gate
 from zoo.distill import distill_boundary
 from zoo.executor import Serial
-from zoo.pipeline import example, run_pipeline
+from zoo.pipeline import Example, example, run_pipeline
 from zoo.sources import reference_source
 from zoo.training import TrainingRequest
 
@@ -38,7 +38,7 @@ def calls(monkeypatch, heads):
     """Stand-ins for what takes minutes, and a record of who called them."""
     called = []
 
-    def train(home, rows, request, report=None):
+    def train(home, rows, request, resume=True, report=None):
         called.append("train")
         content = f"weights {request.seed}".encode()
         made = home.add_checkpoint(content, 7, "stand-in", {row.id: k for k, row in enumerate(rows)})
@@ -56,6 +56,7 @@ def calls(monkeypatch, heads):
             heads[contingency.sha256] = distill_boundary(boundary, contingency, **options)
         return heads[contingency.sha256]
 
+    monkeypatch.setattr("espinn_moe.head_fit.MAX_PIECES", 1)  # heads of test quality in a second
     monkeypatch.setattr("zoo.training.train_surrogate", train)
     monkeypatch.setattr("zoo.distill.distill_boundary", remembered)
     monkeypatch.setattr("zoo.distill.checkpoint_source", source)
@@ -138,6 +139,16 @@ def test_a_head_beyond_the_gate_is_refused_and_not_deployed(home, rows, calls):
     assert [row.contingency for row in deployments.all_active(home.database)] == [BUS]
 
 
+def test_a_head_that_has_lost_the_boundary_is_refused_however_few_severities_are_finite(home, rows, calls, monkeypatch):
+    blind = reference_source(home.contingency(rows[0]))  # the other member's boundary: censored everywhere
+    monkeypatch.setattr("zoo.distill.checkpoint_source", lambda home, row, checkpoint: blind)
+    monkeypatch.setattr("zoo.distill.distill_boundary", distill_boundary)
+    lenient = Gate(disagreement=1.0)
+    result = run_pipeline(home, rows, REQUEST, Serial(), gate=lenient)
+    assert [member.outcome for member in result.members] == ["deployed", "refused"]
+    assert "although the reference has" in result.members[1].detail
+
+
 def test_what_a_damaged_or_emptied_registry_has_lost_is_made_again(home, rows, calls, tmp_path):
     run_pipeline(home, rows, REQUEST, Serial())
     calls.clear()
@@ -163,19 +174,22 @@ def run(*arguments: str):
     return CliRunner().invoke(zoo, list(arguments), standalone_mode=False)
 
 
-def test_pipeline_makes_registers_and_deploys_a_family_with_one_command(tmp_path, calls):
+def test_pipeline_makes_registers_and_deploys_a_family_with_one_command(tmp_path, calls, monkeypatch):
+    shown = Example("ieee9-mech-g1-restore", 0.5, "finite", 0.7, 1e-4, "finite", 0.7001, 0.7001)
+    monkeypatch.setattr("zoo.pipeline.example", lambda *arguments, **options: shown)
     home = str(tmp_path / "home")
     family = ("--system", "ieee9", "--fault", "mechanical", "--clearing", "restore-mechanical")
-    result = run("pipeline", *family, "--jobs", "1", "--strict", "2", "--json", "--home", home)
+    result = run("pipeline", *family, "--jobs", "1", "--strict", "2", "--max-ms", "1000", "--json", "--home", home)
     assert result.exception is None, result.exception
     made = json.loads(result.stdout)
     assert [member["contingency"] for member in made["members"]] == [f"ieee9-mech-g{k}-restore" for k in (1, 2, 3)]
     assert made["model"] == "moe-chained"
     assert all(member["outcome"] == "deployed" for member in made["members"])
     assert calls[0] == "train"
-    again = run("pipeline", *family, "--jobs", "1", "--strict", "2", "--home", home)
+    again = run("pipeline", *family, "--jobs", "1", "--strict", "2", "--max-ms", "1000", "--home", home)
     assert "3 of 3 heads passed the gate" in again.stdout
     assert "trained before" in again.stdout
+    assert "error 0.1000 ms" in again.stdout
 
 
 def test_pipeline_of_one_name_uses_the_model_for_one_and_says_when_a_head_is_refused(tmp_path, calls):
@@ -205,3 +219,12 @@ def test_bad_requests_are_one_sentence(tmp_path, calls, arguments, words):
     assert not isinstance(error, UsageError) or error.exit_code == 2
     assert words in str(error)
     assert calls == []
+
+
+def test_compare_prints_head_and_strict_ode_side_by_side(home, rows, calls):
+    run_pipeline(home, rows, REQUEST, Serial())
+    result = run("compare", LINE, "--alpha", "0.9", "--json", "--home", str(home.path))
+    (entry,) = json.loads(result.stdout)
+    assert entry["status"] == entry["strict_status"] == "finite"
+    assert entry["error"] == pytest.approx(abs(entry["cct"] - entry["strict"]))
+    assert "right-censored  strict ODE: right-censored" in run("compare", BUS, "--home", str(home.path)).stdout
