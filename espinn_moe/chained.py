@@ -189,10 +189,13 @@ class Chained(Surrogate):
     def chain(self, phase: int, x: Tensor, alpha: Tensor, member: Member, count: int) -> Windows:
         """`count` windows one after another from states x (m, 2 n), stacked in front: (count, m, ...)."""
         operator = self.operator(phase, alpha, member)
+        one = x.new_ones(())
+        phi, _, integral = self.basis(one)
         windows = []
         for _ in range(count):
-            windows.append(self.begin(phase, operator, x, alpha, member))
-            x = self._end(windows[-1])
+            window = self.begin(phase, operator, x, alpha, member)
+            x, _ = self._assembled(window.start, one, window.remainder @ integral, window.remainder @ phi, None)
+            windows.append(window)
         fields = ("delta", "omega", "v", "a", "b")
         start = Expansion(*(torch.stack([getattr(w.start, name) for w in windows]) for name in fields))
         return Windows(start, torch.stack([w.remainder for w in windows]))
@@ -249,13 +252,6 @@ class Chained(Surrogate):
             if cleared_rates is not None:
                 rates[cleared] = cleared_rates
         return x, rates
-
-    def _end(self, windows: Windows) -> Tensor:
-        """States at the end of windows: `at` for tau = 1, without its rates."""
-        h, omega_b = self.window_s, self.physics.omega_b
-        phi, _, integral = self.basis(windows.remainder.new_ones(()))
-        x, _ = taylor(windows.start, windows.remainder.new_full((), h), omega_b)
-        return x + torch.cat([omega_b * h * (windows.remainder @ integral), windows.remainder @ phi], dim=-1)
 
     def _sample(self, windows: Windows, row: Tensor, s: Tensor, with_rates: bool) -> tuple[Tensor, Tensor | None]:
         """States and rates (m, 2 n) a time s (m,) after the beginning of the chain in `row` (m,)."""

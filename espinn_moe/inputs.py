@@ -54,20 +54,22 @@ class StateInputs(nn.Module):
 
     mean: Tensor
     spread: Tensor
+    others: Tensor
 
     def __init__(self, physics: Physics, with_severity: bool, dtype: torch.dtype) -> None:
         super().__init__()
         n = len(physics.H)
         self.with_severity = with_severity
         self.reference = int(physics.H.argmax())  # the heaviest machine moves least
-        self.others = [i for i in range(n) if i != self.reference]
+        others = torch.tensor([i for i in range(n) if i != self.reference])
+        self.register_buffer("others", others, persistent=False)
         self.width = 2 * (n - 1) + (n + 1) + 2 * n + int(with_severity)
         self.register_buffer("mean", torch.zeros(self.width, dtype=dtype))
         self.register_buffer("spread", torch.ones(self.width, dtype=dtype))
 
     def raw(self, physics: Physics, start: Expansion, alpha: Tensor) -> Tensor:
         """Unscaled inputs (..., width); alpha (...) is ignored where the operator does not depend on it."""
-        angles = start.delta[..., self.others] - start.delta[..., self.reference, None]
+        angles = start.delta.index_select(-1, self.others) - start.delta[..., self.reference, None]
         common = (start.omega * physics.inertia_share).sum(-1, keepdim=True)
         parts = [angles.sin(), angles.cos(), start.omega - common, common - 1.0, start.a, start.b]
         if self.with_severity:
