@@ -5,10 +5,7 @@ must survive a killed process and come back bit for bit. Tensors go into the saf
 running numbers, the shape of the tree into one JSON string of its metadata.
 """
 
-import contextlib
 import json
-import os
-import secrets
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +14,7 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from contingencies.errors import IntegrityError, ZooError
+from contingencies.files import write_durably
 
 METADATA_KEY = "tree"  # one key only: safetensors does not keep the order of several
 
@@ -41,19 +39,9 @@ def tree_from_bytes(content: bytes, what: str = "state") -> Any:
 
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace a file so that a crash, a full disk or a kill leaves either the old or the new one."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with open(temporary, "xb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
+        write_durably(path, content)
     except OSError as error:
         raise ZooError(
             f"{str(path)!r} cannot be written ({error.strerror}); what was saved before is kept: "

@@ -9,7 +9,6 @@ import contextlib
 import hashlib
 import os
 import re
-import secrets
 import stat
 import time
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from contingencies.errors import IntegrityError, ZooError
+from contingencies.files import write_durably
 
 _DIGEST = re.compile(r"^[0-9a-f]{64}\Z")
 FOLDER = "artifacts"
@@ -57,17 +57,7 @@ class Artifacts:
                 os.utime(path)  # tells a concurrent clean-up that somebody is about to refer to it
                 return digest
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = path.parent / f".{path.name}.{secrets.token_hex(8)}.tmp"
-            try:
-                with open(temporary, "xb") as file:
-                    file.write(content)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(temporary, path)
-            except BaseException:
-                with contextlib.suppress(OSError):
-                    temporary.unlink()
-                raise
+            write_durably(path, content)
             _sync_folder(path.parent)
             _sync_folder(self.root)
         except OSError as error:

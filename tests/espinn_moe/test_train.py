@@ -178,7 +178,7 @@ def test_full_disk_is_one_sentence_and_keeps_the_state_saved_before(tmp_path, mo
     def full(descriptor: int) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(state_file.os, "fsync", full)
+    monkeypatch.setattr("contingencies.files.os.fsync", full)
     with pytest.raises(ZooError, match="No space left"):
         train(network(), SineFit(), TrainingPlan(steps=3), state_path=path, resume=False)
     assert path.read_bytes() == before
