@@ -133,7 +133,9 @@ def pipeline(
                 opened, rows, TrainingRequest(model=chosen, **options), executor, url=registry,
                 gate=Gate(mae_s=1e-3 * max_mean_ms, max_s=1e-3 * max_ms), report=report, **deployment,
             )  # fmt: skip
-        deployed = [row for row, member in zip(rows, result.members, strict=True) if member.outcome == "deployed"]
+        by_name = {row.name: row for row in rows}
+        telling = sorted(result.members, key=lambda member: member.status != "finite")  # one with a number, if any
+        deployed = [by_name[member.contingency] for member in telling if member.outcome == "deployed"]
         shown = [
             example(opened.path, row, opened.contingency(row), url=registry, alias=deployment["alias"])
             for row in deployed[:1]
