@@ -355,3 +355,78 @@ def test_a_run_that_was_killed_repeats_nothing_that_had_finished(tmp_path):
     assert {path: path.stat().st_mtime_ns for path in finished} == finished
     rows = read_sections(report)[0].tables[0].rows
     assert all(c.ours is not None for row in rows for c in row.cells)
+
+
+# --- presentation of results ------------------------------------------------------------------
+
+ALPHA = [k / 40 for k in range(41)]
+
+
+def fake_result(wanted):
+    """A result of the shape that a task's function returns, with a boundary from severity 0.5 on."""
+    consistent = {"mae": 0.01, "correlation": 0.99, "rows": 20}
+    finite = [None if a < 0.5 else 1.0 - 0.4 * a for a in ALPHA]
+    boundary = {"alpha": ALPHA, "cct": finite, "status": ["finite" if c else "right-censored" for c in finite]}
+    function, options = wanted.function, dict(wanted.options)
+    totals = {"delta": 4.0, "omega": 1e-6, "machines": 6, "samples": 100, "samples_decisive": 100, "scenarios": 10}
+    errors = {"rmse_delta": 0.1, "rmse_omega": 1e-4, "separation_mae": 0.2, "miou": 0.99}
+    rows = [
+        {"alpha": a, "status": s, "cct_s": c and c + 1e-3, "true_status": s, "true_cct_s": c, "ode_smooth_cct_s": c,
+         "dcct_dalpha_s": c and -0.4, "centred_difference_s": c and -0.4, "true_dcct_dalpha_s": c and -0.4}
+        for a, c, s in zip(ALPHA, finite, boundary["status"], strict=True)
+    ]  # fmt: skip
+    summary = {"implicit_against_centred": consistent, "implicit_against_reference_ode": consistent}
+    made = {
+        "jobs:held_out": {"members": [totals] * len(wanted.training.members if wanted.training else ())},
+        "jobs:assess": {"summary": summary, "rows": rows},
+        "jobs:reference_curve": boundary,
+        "case30_matched:measure": errors,
+        "case30_extrapolation:measure": errors | {"cct": {"mae": 1e-3, "p95": 2e-3}},
+        "cross_system:dae_curve": {name: values[::2] for name, values in boundary.items()},
+        "cross_system:picture": {"alpha": [0.0, 1.0], "t_c": [0.3, 0.6], "margins": [[-1.0, -0.5], [-0.1, 1.0]]},
+        "beta_sweep:measure": {
+            "split": {
+                f"{beta:g}": {"smoothing": 1e-3 / beta, "surrogate": None, "end_to_end": 1e-3}
+                for beta in options.get("betas", ())
+            }
+        },
+        "distillation:measure": {
+            "boundary": boundary,
+            "heads": {
+                kind: {"cct": finite, "parameters": 16, "learned_mae_s": 1e-5, "learned_max_s": 1e-4, "ode_mae_s": 1e-3}
+                for kind in options.get("kinds", ())
+            },
+        },
+        "runtime:simulators": {"gap_ms": 1e-4}
+        | {name: {"median": 5.0, "severities": 3} for name in ("dae", "strict", "fast")},
+        "runtime:surrogate": {"median": 2.0, "severities": 50},
+        "runtime:head": {"median": 1e-3, "severities": 50},
+        "family_scaling:measure": {"members": [{"mae": 1e-4, "mismatches": 0}, {"mae": None, "mismatches": 1}]},
+        "time_sampling:measure": {"alpha": [0.9], "cct": {"0.5": [0.7], "1": [0.7], "2": [0.7]}},
+        "dae_convergence:measure": {"ode": 0.7, "dae": {"10": 0.704, "5": 0.701, "2.5": 0.70025, "1": 0.70004}},
+        "trajectory:references": {
+            "t": [0.0, 1.0], "cct": {"ode": 0.68, "dae": 0.68},
+            **{name: {"delta": [[0.0] * 6, [0.1] * 6], "omega": [[1.0] * 6] * 2} for name in ("ode", "dae")},
+        },
+        "trajectory:learned": {"delta": [[0.0] * 6, [0.2] * 6], "omega": [[1.0] * 6] * 2, "cct": 0.67},
+    }  # fmt: skip
+    return made[function]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_row_has_our_number_when_its_work_is_done(name, tmp_path):
+    benchmark = load_benchmark(name)
+    setting = Setting(BUDGETS["quick"], (0, 1))
+    results = {each: fake_result(each) for each in benchmark.tasks(setting)}
+    metrics = {"train_s": 12.0, "steps": 100.0, "status_errors": 1.0, "cct_mae_ms": 0.5, "cct_max_ms": 2.0}
+    for each in list(results):
+        if each.training is not None:
+            results[each.training] = {"parameters": 1000, "metrics": metrics}
+    shown = benchmark.present(setting, Findings(results, {}))
+    for table in shown.tables:
+        for row in table.rows:
+            unmeasured = "CUDA" in row.label or "ANDES" in row.label
+            assert unmeasured or any(c.ours is not None for c in row.cells), row
+    section = write_section(tmp_path, benchmark, shown, circumstances(setting))
+    assert read_sections(tmp_path) == [section]
+    assert all((tmp_path / figure.file).stat().st_size > 1000 for figure in section.figures)
