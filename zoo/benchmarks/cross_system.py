@@ -155,7 +155,7 @@ def _drawing(setting: Setting, found: Findings) -> Drawing:
                 shown["alpha"], shown["t_c"], np.array(shown["margins"]).T, cmap="RdBu_r", shading="nearest",
                 vmin=-MARGIN_SHOWN_RAD, vmax=MARGIN_SHOWN_RAD, rasterized=True,
             )  # fmt: skip
-        inset = bottom.inset_axes((0.1, 0.12, 0.4, 0.36))
+        inset = bottom.inset_axes((0.09, 0.12, 0.28, 0.36))
         for model, colour in zip(BOTH_FORMS, ("C0", "C1"), strict=True):
             for result in found.of([assessment(setting, system, model, setting.seeds[0])]):
                 alpha = _column(result, "alpha")
