@@ -127,10 +127,11 @@ def main() -> None:
         f"({strict_s / ours_s:.1f}x), fast compiled ODE {1e3 * fast_s:.1f} ms ({fast_s / ours_s:.2f}x, no training)"
     )
     found = [row.errors for row in rows if row.errors.mae is not None and row.errors.maximum is not None]
+    figure = arguments.model.removeprefix("es-pinn-").replace("-", "_")
     if found:
-        print(f"figure chained_cct_mae_ms {1e3 * np.mean([e.mae for e in found]):.5f} ms")
-        print(f"figure chained_cct_max_ms {1e3 * max(e.maximum or 0.0 for e in found):.5f} ms")
-    print(f"figure chained_train_s {np.mean([row.train_s for row in rows]):.1f} s")
+        print(f"figure {figure}_cct_mae_ms {1e3 * np.mean([e.mae for e in found]):.5f} ms")
+        print(f"figure {figure}_cct_max_ms {1e3 * max(e.maximum or 0.0 for e in found):.5f} ms")
+    print(f"figure {figure}_train_s {np.mean([row.train_s for row in rows]):.1f} s")
 
 
 if __name__ == "__main__":
