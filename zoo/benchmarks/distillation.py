@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 KINDS = {"network": "plain network (the paper's kind)", "chebyshev": "edge-aware Chebyshev (ours)"}
 PAPER = {"IEEE 9": Published(2.1), "IEEE 14": Published(2.1), "IEEE 30": Published(4.3)}  # ms
 SHOWN = 201  # severities of the figure
+TOLERANCE_S = 1e-5  # to which heads follow a boundary: a hundredth of the errors that the paper reports
 
 
 class _Remembered:
@@ -49,7 +50,9 @@ class _Remembered:
         return Boundary(np.asarray(alpha, dtype=float), np.array(cct), tuple(status), np.array(again), "learned")
 
 
-def measure(surrogate: "Surrogate", contingency: str, kinds: tuple[str, ...], shown: int) -> dict[str, Any]:
+def measure(
+    surrogate: "Surrogate", contingency: str, kinds: tuple[str, ...], shown: int, tolerance: float
+) -> dict[str, Any]:
     """Heads of each kind on one learned boundary: errors on severities drawn at random, and curves."""
     from zoo.benchmarks.jobs import boundary_values, contingency_of
     from zoo.distill import distill_boundary
@@ -58,7 +61,7 @@ def measure(surrogate: "Surrogate", contingency: str, kinds: tuple[str, ...], sh
     alpha = np.linspace(*surrogate.members[0].severity, shown)
     heads = {}
     for kind in kinds:
-        made = distill_boundary(boundary, contingency_of(contingency), kind=kind, strict=0)  # type: ignore[arg-type]
+        made = distill_boundary(boundary, contingency_of(contingency), kind=kind, strict=0, tolerance_s=tolerance)  # type: ignore[arg-type]
         cct, codes = made.head.answers(alpha)
         against = {"learned": made.measured.reconstruction, "ode": made.measured.reference}
         heads[kind] = {
@@ -75,7 +78,12 @@ def _of(setting: Setting, system: str, model: str) -> list[Task]:
     name = SYSTEMS[system]
     return [
         task(
-            "distillation:measure", training(setting, model, name, s), contingency=name, kinds=tuple(KINDS), shown=SHOWN
+            "distillation:measure",
+            training(setting, model, name, s),
+            contingency=name,
+            kinds=tuple(KINDS),
+            shown=SHOWN,
+            tolerance=TOLERANCE_S,
         )
         for s in setting.seeds
     ]
