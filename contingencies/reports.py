@@ -71,6 +71,7 @@ def describe_cct(operators: PhaseOperators, answer: CCT) -> dict[str, Any]:
         "duration_s": None if answer.duration is None else round(answer.duration, 9),
         "restabilises": answer.restabilises,
         "reference": answer.reference,
+        "in_domain": in_domain(operators, answer.alpha),
         "t_f_s": window.t_f,
         "window_t_c_s": list(window.t_c),
         "T_s": window.T,
@@ -91,7 +92,14 @@ def cct_sentence(operators: PhaseOperators, answer: CCT) -> str:
     else:
         text = f"left-censored: unstable already when cleared at {window.t_c[0]} s"
     again = "; some later clearing instants are stable again" if answer.restabilises else ""
-    return f"{operators.name}  alpha {answer.alpha:g}  {text}{again}  [{answer.reference}]"
+    low, high = operators.severity
+    outside = "" if in_domain(operators, answer.alpha) else f"; outside the studied severities {low:g} to {high:g}"
+    return f"{operators.name}  alpha {answer.alpha:g}  {text}{again}{outside}  [{answer.reference}]"
+
+
+def in_domain(operators: PhaseOperators, alpha: float) -> bool:
+    """Whether a severity is among those the contingency's description studies."""
+    return operators.severity[0] <= alpha <= operators.severity[1]
 
 
 def _rounded(values: Any) -> list[float]:

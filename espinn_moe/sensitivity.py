@@ -17,7 +17,7 @@ from espinn_moe.boundary import learned_boundary
 from espinn_moe.margins import MarginProbe, MarginRule, default_rule, smooth_margin, surrogate_angles
 from espinn_moe.surrogate import Surrogate
 
-Exclusion = Literal["censored", "censored-neighbour", "ill-conditioned", "event-on-grid"]
+Exclusion = Literal["censored", "censored-neighbour", "end-of-range", "ill-conditioned", "event-on-grid"]
 
 MIN_SLOPE_RAD_PER_S = 1.0  # below it, a margin wrong by a milliradian moves the CCT by more than a millisecond
 
@@ -112,7 +112,8 @@ def learned_sensitivity(
             if not by_t_c[k] >= MIN_SLOPE_RAD_PER_S:
                 reason = "ill-conditioned"
             elif not np.isfinite(centred[k]):
-                reason = "censored-neighbour"
+                at_end = difference_step is None and k in (0, len(alpha) - 1)
+                reason = "end-of-range" if at_end else "censored-neighbour"
             elif rule.kind == "smooth" and abs(cct - rule.h_t * round(cct / rule.h_t)) <= TAU_ROOT_S:
                 reason = "event-on-grid"
         else:

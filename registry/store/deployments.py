@@ -145,15 +145,21 @@ def retire(database: Database, name: str, *, alias: str = PRODUCTION, reason: st
 
 
 def active(database: Database, name: str, alias: str = PRODUCTION) -> DeploymentRow:
-    """The deployment that answers now."""
+    """The deployment that answers now; for `name@version`, only if it is of that version."""
     if alias != PRODUCTION:
         checked_alias(alias)
-    name, _ = split_reference(name)
+    name, version = split_reference(name)
     with database.read() as session:
         row = _active(session, name, alias)
         if row is None:
             find_in(session, name)  # an unknown name is said to be unknown
             raise _nothing_deployed(name, alias)
+        if version is not None and row.head.contingency.version != version:
+            find_in(session, f"{name}@{version}")
+            raise NotFoundError(
+                f"{name!r} version {version} has no head deployed under {alias!r}, version "
+                f"{row.head.contingency.version} answers; ask for {name!r}, or distill and deploy version {version}."
+            )
         return row
 
 
@@ -179,7 +185,10 @@ def history(database: Database, name: str, alias: str | None = None) -> list[Dep
 
 
 def _nothing_deployed(name: str, alias: str) -> NotFoundError:
-    return NotFoundError(f"{name!r} has no head deployed under {alias!r}; 'cct-zoo deploy {name}' deploys one.")
+    return NotFoundError(
+        f"{name!r} has no head deployed under {alias!r}; 'cct-zoo distill {name}' makes a head and "
+        f"'cct-zoo deploy {name} --reason WHY' deploys it."
+    )
 
 
 def _chosen_head(session: Session, name: str, head_id: int | None) -> HeadRow:

@@ -235,7 +235,10 @@ def default_checkpoint(database: Database, contingency_id: int) -> CheckpointRow
         row = session.scalar(statement)
         if row is None:
             contingency = session.get_one(ContingencyRow, contingency_id)
-            raise NotFoundError(f"{contingency.name!r} version {contingency.version} has no finished checkpoint.")
+            raise NotFoundError(
+                f"{contingency.name!r} version {contingency.version} has no finished checkpoint; "
+                f"'cct-zoo train MODEL {contingency.name}' makes one."
+            )
         return row
 
 

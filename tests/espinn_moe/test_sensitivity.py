@@ -50,7 +50,7 @@ def test_every_row_that_is_left_out_says_why():
     cct = [nan, *learned_boundary(surrogate, np.array(alpha[1:])).cct]
     cct[3] = 0.6650000004  # a clearing instant on the millisecond grid
     found = learned_sensitivity(surrogate, np.array(alpha), boundary=boundary_with(cct, alpha))
-    assert found.excluded == ("censored", "censored-neighbour", None, "event-on-grid", "censored-neighbour")
+    assert found.excluded == ("censored", "censored-neighbour", None, "event-on-grid", "end-of-range")
     assert np.isnan(found.implicit[0]) and np.isfinite(found.implicit[1:]).all()
 
 

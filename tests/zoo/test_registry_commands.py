@@ -283,3 +283,18 @@ def test_the_environment_names_the_registry(tmp_path, run, monkeypatch) -> None:
     open_database(tmp_path, other).close()
     assert json.loads(run("heads", "--json")[1]) == []
     assert not (tmp_path / "home" / "registry.db").exists()
+
+
+def test_an_older_version_that_answers_is_never_taken_for_the_newer_one(home: Path, run) -> None:
+    assert run("deploy", NAME, "--head", "1", "--reason", "first")[0] == 0
+    assert run("cct", f"{NAME}@1", "--alpha", "0.9")[0] == 0
+    assert run("cct", NAME, "--alpha", "0.9")[2] == ""
+    code, _, error = run("cct", f"{NAME}@7", "--alpha", "0.9")
+    assert code == 3 and "version 7" in error
+    with Home.open(home) as opened:
+        opened.register([contingency(NAME, 0.25)])  # other physics under the same name: version 2
+    code, _, error = run("cct", f"{NAME}@2", "--alpha", "0.9")
+    assert code == 3 and "version 1 answers" in error
+    code, out, error = run("cct", NAME, "--alpha", "0.9")
+    assert code == 0 and "version 1" in out
+    assert "version 2 is registered" in error

@@ -43,13 +43,13 @@ def _loaded(name: str, checkpoint: int | None, home: str, registry: str | None) 
     import torch
 
     from registry.home import Home
+    from registry.store import contingencies as store
     from zoo import checkpoints
-    from zoo.resolve import find_registered
     from zoo.sources import find_checkpoint
 
     torch.set_num_threads(1)  # two threads on shared cores are slower
     with Home.open(home, registry, create=False) as opened:
-        row = find_registered(opened, name)
+        row = store.find(opened.database, name)  # asking registers nothing
         found = find_checkpoint(opened, row, "latest" if checkpoint is None else str(checkpoint))
         return checkpoints.from_bytes(opened.load_checkpoint(found), opened.contingency(row)), found.id
 

@@ -3,11 +3,14 @@
 import csv
 import math
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from zoo.commands.common import json_option, print_json, registry_options
+
+if TYPE_CHECKING:
+    from registry.query import Registry
 
 MAX_SEVERITIES = 1_000_000
 FIELDS = (
@@ -80,6 +83,10 @@ def cct(
                 a = opened.cct(name, alpha, alias)
                 answer = (name, alpha, a.status, a.cct, a.duration, a.error_bound, a.head, a.checkpoint)
                 answers.append(dict(zip(FIELDS, (*answer, a.contingency_version), strict=True)))
+        newer = {name: _newer_version(opened, name, answers) for name in names}
+    for name, version in newer.items():
+        if version:
+            click.echo(f"Note: {name} version {version} is registered, but an older version's head answers.", err=True)
     if as_json:
         print_json(answers[0] if len(answers) == 1 else answers)
     elif as_csv:
@@ -89,6 +96,17 @@ def cct(
     else:
         for given in answers:
             click.echo(_line(given))
+
+
+def _newer_version(registry: "Registry", name: str, answers: list[dict[str, Any]]) -> int | None:
+    """The registered version that is newer than the one that answered, if any."""
+    from registry.store import contingencies as store
+
+    if "@" in name:
+        return None
+    answered = next(answer["contingency_version"] for answer in answers if answer["contingency"] == name)
+    latest = store.find(registry.home.database, name).version
+    return latest if latest > answered else None
 
 
 def _line(answer: dict[str, Any]) -> str:

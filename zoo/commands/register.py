@@ -1,8 +1,14 @@
 """The command that registers contingencies."""
 
+from typing import TYPE_CHECKING
+
 import click
 
 from zoo.commands.common import json_option, print_json, progress, registry_options
+
+if TYPE_CHECKING:
+    from registry.home import Home
+    from registry.store.contingencies import Registered
 
 
 @click.command("register-contingency")
@@ -23,6 +29,7 @@ def register_contingency(files: tuple[str, ...], home: str, registry: str | None
         check_physics(contingencies, report)
     with Home.open(home, registry) as opened:
         results = opened.register(contingencies)
+        outdated = {result.row.name: _answering_version(opened, result) for result in results}
     if as_json:
         print_json(
             [
@@ -39,4 +46,18 @@ def register_contingency(files: tuple[str, ...], home: str, registry: str | None
         return
     for result in results:
         verdict = "registered" if result.created else "already registered"
-        click.echo(f"{result.row.name}  version {result.row.version}  {verdict}  {result.row.sha256[:12]}")
+        older = outdated[result.row.name]
+        still = f"  (production still answers for version {older}: distill and deploy the new one)" if older else ""
+        click.echo(f"{result.row.name}  version {result.row.version}  {verdict}  {result.row.sha256[:12]}{still}")
+
+
+def _answering_version(home: "Home", result: "Registered") -> int | None:
+    """The older version whose head is deployed while this one was registered, if any."""
+    from contingencies.errors import NotFoundError
+    from registry.store import deployments
+
+    try:
+        version = deployments.active(home.database, result.row.name).head.contingency.version
+    except NotFoundError:
+        return None
+    return version if version < result.row.version else None

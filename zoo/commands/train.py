@@ -75,6 +75,9 @@ def training_progress(label: str) -> Iterator[Callable[["Progress"], None]]:
 
     try:
         yield report
+    except KeyboardInterrupt:
+        click.echo("\nThe training is saved; the same command continues it.", err=True)
+        raise
     finally:
         if terminal:
             click.echo(err=True)
