@@ -143,6 +143,7 @@ class _Buses:
     row_position: dict[int, int]
     numbers: Int
     position: dict[int, int]
+    unconnected: frozenset[int]  # printed numbers of buses that are out of service or cut off from the slack
 
     @staticmethod
     def of(system: System, net: Any, numbers: dict[Any, int]) -> "_Buses":
@@ -163,7 +164,7 @@ class _Buses:
             printed[k] = fresh
             position[fresh] = int(k)
             fresh += 1
-        return _Buses(rows, row_position, printed, position)
+        return _Buses(rows, row_position, printed, position, frozenset(numbers.values()) - frozenset(position))
 
 
 def _branches(net: Any, buses: _Buses, scale: float) -> Branches:
@@ -236,6 +237,11 @@ def _machines(system: System, net: Any, buses: _Buses) -> tuple[Int, Float, Floa
     positions = []
     for unit in units:
         position = buses.position.get(unit.bus)
+        if unit.bus in buses.unconnected:
+            raise SpecError(
+                f"system {system.name}: machines.units: bus {unit.bus} is out of service or not connected to the slack "
+                "bus; connect it, or leave its machine out."
+            )
         if position is None or position not in generator_positions:
             raise SpecError(
                 f"system {system.name}: machines.units: there is no generator at bus {unit.bus}; "

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from contingencies.admittance import islands
 from contingencies.network import Network
 from contingencies.ode import rk4_step
 from contingencies.operators import PhaseOperators
@@ -50,6 +51,7 @@ def describe_operators(operators: PhaseOperators) -> dict[str, Any]:
         "thevenin_impedance_pu": None if operators.fault_y == 0 else _pair(operators.fault_z_th),
         "fault_admittance_pu": None if operators.fault_y == 0 else _pair(operators.fault_y),
         "removed_branches": removed,
+        "islanded_buses": _islanded(operators),
         "largest_change_of_Y": {
             "fault_on_at_full_severity": round(
                 float(np.abs(operators.Y_fault(operators.severity[1]) - operators.Y_pre).max()), 6
@@ -58,6 +60,13 @@ def describe_operators(operators: PhaseOperators) -> dict[str, Any]:
         },
         "rk4_step_s": rk4_step(operators),
     }
+
+
+def _islanded(operators: PhaseOperators) -> list[int]:
+    """Printed numbers of the buses (never generators) that clearing cuts off from the machines."""
+    labels = islands(operators.network, operators.removed_branches)
+    main = labels[operators.network.machine_bus[0]]
+    return sorted(operators.network.bus_numbers[labels != main].tolist())
 
 
 def describe_cct(operators: PhaseOperators, answer: CCT) -> dict[str, Any]:

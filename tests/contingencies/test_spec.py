@@ -20,6 +20,7 @@ from contingencies.library import (
     shipped_contingencies,
     shipped_systems,
 )
+from contingencies.network import solve_network
 from contingencies.operators import compile_contingency
 from contingencies.spec import ContingencySpec, SystemSpec
 from tests.cases import write_contingency, write_smib
@@ -175,6 +176,16 @@ def test_a_clearing_that_leaves_a_bus_without_a_path_to_ground_is_refused(tmp_pa
     text = GOOD.replace("ieee30", "smib.yaml").replace("line: [3, 4]", "line: [3, 1]")
     sentence = refusal(tmp_path, text.replace("action: restore", "action: remove-line"))
     assert "islands the generator at bus" in sentence or "floating" in sentence
+
+
+def test_a_machine_cut_off_from_the_slack_is_said_to_be_cut_off(tmp_path):
+    path = write_smib(tmp_path)
+    network = tmp_path / "smib.m"
+    connected = "1\t3\t0\t0.15\t0\t900\t900\t900\t0\t0\t1\t-360"
+    assert connected in network.read_text()
+    network.write_text(network.read_text().replace(connected, connected.replace("\t1\t-360", "\t0\t-360")))
+    with pytest.raises(SpecError, match="bus 1 is out of service or not connected"):
+        solve_network(load_system(str(path)))
 
 
 def test_parallel_circuits_must_be_told_apart(tmp_path):

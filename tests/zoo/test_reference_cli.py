@@ -79,6 +79,12 @@ def test_a_trajectory_is_judged_drawn_and_saved(tmp_path):
     assert float(rows[-1]["t_s"]) == 2.0
 
 
+def test_a_severity_beyond_the_studied_ones_is_answered_and_marked():
+    assert run_json("reference-cct", PRIMARY, "--alpha", 0.9)["in_domain"] is True
+    assert run_json("reference-cct", PRIMARY, "--alpha", 1.2)["in_domain"] is False
+    assert "outside the studied severities 0 to 1" in run("reference-cct", PRIMARY, "--alpha", 1.2)[1]
+
+
 @pytest.mark.parametrize("reference", ["strict", "fast", "dae"])
 def test_a_stable_scenario_is_stable_for_every_reference(reference):
     assert run_json("simulate", PRIMARY, "--alpha", 0.93, "--t-c", 0.6, "--reference", reference)["stable"] is True
@@ -98,7 +104,10 @@ def test_a_users_own_network_needs_only_its_files(tmp_path):
 def test_listings_and_descriptions_hold_the_shipped_ones():
     assert {"ieee9", "wscc9", "ieee14", "ieee30", "ieee39", "ieee118"} <= {s["system"] for s in run_json("systems")}
     assert PRIMARY in {c["contingency"] for c in run_json("contingencies")}
-    assert run_json("show", "ieee30-bus-3-trip")["removed_branches"] == [[1, 3, 1], [3, 4, 1]]
+    tripped = run_json("show", "ieee30-bus-3-trip")
+    assert tripped["removed_branches"] == [[1, 3, 1], [3, 4, 1]]
+    assert tripped["islanded_buses"] == [3], "the load that clearing disconnects is named"
+    assert run_json("show", PRIMARY)["islanded_buses"] == []
     assert run_json("show", "wscc9")["machines"][0]["E_pu"] == pytest.approx(1.0566, abs=1e-4)
     assert run_json("schema")["title"] == "ContingencySpec"
     assert run_json("schema", "--system")["title"] == "SystemSpec"

@@ -1,11 +1,12 @@
 """Commands that make and list heads."""
 
 import json
+import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import json_option, print_json, progress, registry_options
+from zoo.commands.common import PROGRESS_INTERVAL_S, json_option, print_json, progress, registry_options
 
 if TYPE_CHECKING:
     from espinn_moe.head import HeadKind
@@ -90,10 +91,15 @@ def distill(
     with Home.open(home, registry) as opened:
         row = find_registered(opened, name)
         with progress(f"{name}: strict ODE", strict) as report:
+            told = time.monotonic()
 
             def tell(stage: str, done: int, total: int) -> None:
+                nonlocal told
                 if stage == "strict":
                     report(done)
+                elif time.monotonic() - told >= PROGRESS_INTERVAL_S:
+                    told = time.monotonic()
+                    click.echo(f"{name}: fitting, {done} severities asked of {source}", err=True)
 
             head = make_head(opened, row, source, kind=kind, strict=strict, seed=seed, report=tell)
     made = head_report(head)
