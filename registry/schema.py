@@ -25,7 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
-SCHEMA_VERSIONS = ("0001", "0002")  # every revision in migrations/versions, oldest first
+SCHEMA_VERSIONS = ("0001", "0002", "0003")  # every revision in migrations/versions, oldest first
 SCHEMA_VERSION = SCHEMA_VERSIONS[-1]
 
 RUN_MODES = ("moe", "separate", "baseline")
@@ -242,6 +242,37 @@ class DeploymentRow(Base):
     ended_at: Mapped[datetime | None] = mapped_column(UTCDateTime)
 
     head: Mapped[HeadRow] = relationship(lazy="joined")
+
+
+class BenchmarkNumberRow(Base):
+    """One number of a benchmark's table, beside the published one.
+
+    Rows with one `group_digest` were presented together; it is the digest of all of them, so that the same numbers
+    under the same settings are stored once. `value` is empty where only the published number exists.
+    """
+
+    __tablename__ = "benchmark_numbers"
+    __table_args__ = (
+        UniqueConstraint("group_digest", "table_name", "row_label", "quantity"),
+        Index("ix_benchmark_numbers_entry", "entry", "id"),
+    )
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    group_digest: Mapped[str] = mapped_column(Digest)
+    entry: Mapped[str] = mapped_column(Name)
+    table_name: Mapped[str] = mapped_column(Name)
+    row_label: Mapped[str] = mapped_column(Text)
+    quantity: Mapped[str] = mapped_column(Text)
+    unit: Mapped[str] = mapped_column(Text)
+    value: Mapped[float | None] = mapped_column(Float)
+    std: Mapped[float | None] = mapped_column(Float)
+    count: Mapped[int] = mapped_column(Integer)
+    paper: Mapped[float | None] = mapped_column(Float)
+    paper_std: Mapped[float | None] = mapped_column(Float)
+    budget: Mapped[str] = mapped_column(Name)
+    seeds: Mapped[int] = mapped_column(Integer)
+    code_version: Mapped[str] = mapped_column(String(100))
+    created_at: Mapped[datetime] = mapped_column(UTCDateTime)
 
 
 class EventRow(Base):

@@ -17,10 +17,11 @@ import pytest
 from click.testing import CliRunner
 
 import cli
-from contingencies.errors import IntegrityError, NotFoundError
+from contingencies.errors import ConflictError, IntegrityError, NotFoundError
 from registry.home import Home
 from registry.spool import read_records, spooled_runs
 from registry.store import runs
+from registry.store.benchmarks import numbers_of
 from zoo.benchmarks import NAMES, load_benchmark
 from zoo.benchmarks.budgets import BUDGETS
 from zoo.benchmarks.entry import (
@@ -38,6 +39,7 @@ from zoo.benchmarks.entry import (
     cell,
     task,
 )
+from zoo.benchmarks.run import numbers_of as presented_numbers
 from zoo.benchmarks.run import run_entry
 from zoo.executor import Serial
 from zoo.figures import new_figure
@@ -152,8 +154,8 @@ def test_no_row_is_left_out_when_its_work_failed(name):
 
 
 def test_a_cell_is_the_mean_and_spread_of_the_numbers_there_are():
-    assert cell([1.0, None, 3.0], Published(5.0, 0.5), 10.0) == Cell(20.0, pytest.approx(14.1421356), 5.0, 0.5)
-    assert cell([2.0]) == Cell(2.0, None)
+    assert cell([1.0, None, 3.0], Published(5.0, 0.5), 10.0) == Cell(20.0, pytest.approx(14.1421356), 5.0, 0.5, 2)
+    assert cell([2.0]) == Cell(2.0, count=1)
     assert cell([None, float("nan")]) == Cell(None, None)
 
 
@@ -238,6 +240,54 @@ def test_every_number_of_an_entry_reaches_its_diary(ran):
             values.update(record["values"])
     assert section.tables[0].rows[0].cells[0].ours in values.values()
     assert all(re.fullmatch(r"[\w\-./ ]+", name) for name in values)
+
+
+def test_every_number_of_an_entry_is_in_the_registry_once(ran):
+    home, _, section, _, _, _ = ran
+    with Home.open(home) as opened:
+        (row,) = numbers_of(opened.database, "trajectory")  # run twice; the cell without any number is left out
+    found = section.tables[0].rows[0].cells[0]
+    assert (row.table_name, row.row_label, row.quantity, row.unit) == ("angles", "first | angle <b>", "delta", "rad")
+    assert (row.value, row.std, row.count) == (found.ours, None, 1)
+    assert (row.paper, row.paper_std, row.budget, row.seeds) == (1.0, 0.1, "quick", 1)
+
+
+def test_a_registry_that_cannot_be_written_costs_the_storing_and_not_the_report(ran, monkeypatch):
+    home, _, section, _, _, _ = ran
+
+    def refuse(*arguments, **settings):
+        raise ConflictError("the registry is busy; try again.")
+
+    monkeypatch.setattr("zoo.benchmarks.run.add_numbers", refuse)
+    benchmark, _ = small_entry()
+    outcome = run_entry(benchmark, QUICK, home, None, Serial(), lambda progress: None)
+    assert outcome.failures[-1] == "storing the numbers: the registry is busy; try again."
+    assert outcome.presentation.tables == section.tables
+
+
+def test_stored_numbers_are_printed_for_people_and_machines(ran, tmp_path):
+    home, _, section, _, _, _ = ran
+    (tmp_path / "benchmarks").symlink_to(home)
+    arguments = ["benchmark", "trajectory", "--stored", "--home", str(tmp_path)]
+    told = CliRunner().invoke(cli.zoo, arguments)
+    assert told.exit_code == 0
+    first, line = told.output.splitlines()
+    assert first.startswith("trajectory  budget quick, 1 seed, version ")
+    value = section.tables[0].rows[0].cells[0].ours
+    assert line == f"  angles  first | angle <b>  delta: {number(value)} rad  paper 1 ± 0.1"
+    (row,) = json.loads(CliRunner().invoke(cli.zoo, [*arguments, "--json"]).output)
+    assert (row["entry"], row["value"], row["unit"], row["count"]) == ("trajectory", value, "rad", 1)
+    everything = CliRunner().invoke(cli.zoo, ["benchmark", "--stored", "--home", str(tmp_path)])
+    assert everything.output == told.output
+
+
+@pytest.mark.parametrize(
+    ("names", "words"), [(["runtime"], "no numbers of runtime are stored"), (["no-such"], "is not known")]
+)
+def test_numbers_that_are_not_stored_are_named(ran, tmp_path, names, words):
+    (tmp_path / "benchmarks").symlink_to(ran[0])
+    done = CliRunner().invoke(cli.zoo, ["benchmark", *names, "--stored", "--home", str(tmp_path)])
+    assert isinstance(done.exception, NotFoundError) and words in str(done.exception)
 
 
 def test_nothing_is_run_when_only_the_report_is_asked_for(tmp_path):
@@ -427,6 +477,8 @@ def test_every_row_has_our_number_when_its_work_is_done(name, tmp_path):
         for row in table.rows:
             unmeasured = "CUDA" in row.label or "ANDES" in row.label
             assert unmeasured or any(c.ours is not None for c in row.cells), row
+    labels = [(n.table_name, n.row_label, n.quantity) for n in presented_numbers(shown)]
+    assert len(labels) == len(set(labels))  # or one would hide the other in the registry
     section = write_section(tmp_path, benchmark, shown, circumstances(setting))
     assert read_sections(tmp_path) == [section]
     assert all((tmp_path / figure.file).stat().st_size > 1000 for figure in section.figures)

@@ -99,6 +99,7 @@ class Cell:
     ours_std: float | None = None  # over seeds, when there are several
     paper: float | None = None
     paper_std: float | None = None
+    count: int = 0  # numbers that ours is the mean of
 
 
 @dataclass(frozen=True)
@@ -159,4 +160,5 @@ def cell(values: Sequence[float | None], paper: Published | None = None, factor:
         ours_std=float(np.std(numbers, ddof=1)) if len(numbers) > 1 else None,
         paper=None if paper is None else paper.mean,
         paper_std=None if paper is None else paper.std,
+        count=len(numbers),
     )

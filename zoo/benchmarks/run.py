@@ -3,11 +3,13 @@
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from contingencies.errors import ZooError
 from registry.spool import RunSpool
+from registry.store.benchmarks import Number, add_numbers
 from zoo.benchmarks.entry import Benchmark, Findings, Presentation, Setting, Task, Training
 from zoo.benchmarks.jobs import job_of
 from zoo.executor import Executor
@@ -93,6 +95,10 @@ def run_entry(
     )
     if outcome.fresh:
         record(outcome, setting, home)
+    try:
+        store(outcome, setting, home, registry)  # also what was found by a run that could not store it
+    except ZooError as error:  # hours of work must not be lost to a registry that is away: the report shows them
+        outcome = replace(outcome, failures=(*outcome.failures, f"storing the numbers: {error}"))
     return outcome
 
 
@@ -131,15 +137,48 @@ def record(outcome: Outcome, setting: Setting, home: Path) -> None:
     """Every number of an entry in a diary of its own, which `sync-runs` replays to MLflow."""
     spool = RunSpool(home, f"benchmark {outcome.benchmark.name}", experiment=EXPERIMENT)
     spool.params({"budget": setting.budget.name, "seeds": len(setting.seeds), "entry": outcome.benchmark.name})
-    numbers = {}
-    for table in outcome.presentation.tables:
-        for row in table.rows:
-            for quantity, value in zip(table.quantities, row.cells, strict=True):
-                if value.ours is not None and math.isfinite(value.ours):
-                    numbers[_metric(f"{row.label}/{quantity.name}")] = value.ours
-    spool.metrics(numbers)
+    spool.metrics(
+        {
+            _metric(f"{number.table_name}/{number.row_label}/{number.quantity}"): number.value
+            for number in numbers_of(outcome.presentation)
+            if number.value is not None
+        }
+    )
     spool.tags({"failures": len(outcome.failures)})
     spool.finish()
+
+
+def store(outcome: Outcome, setting: Setting, home: Path, registry: str | None) -> None:
+    """Every number of an entry in the registry; those that are there already stay as they are."""
+    from registry.home import Home
+    from zoo.checkpoints import code_version
+
+    numbers = numbers_of(outcome.presentation)
+    if all(number.value is None for number in numbers):
+        return  # nothing has been measured
+    with Home.open(home, registry) as opened:
+        add_numbers(
+            opened.database, outcome.benchmark.name, numbers,
+            budget=setting.budget.name, seeds=len(setting.seeds), code_version=code_version(),
+        )  # fmt: skip
+
+
+def numbers_of(shown: Presentation) -> list[Number]:
+    """What tables hold, ours and published; cells with neither are left out."""
+    return [
+        Number(
+            table.name, row.label, quantity.name, quantity.unit,
+            _finite(c.ours), _finite(c.ours_std), c.count, c.paper, c.paper_std,
+        )
+        for table in shown.tables
+        for row in table.rows
+        for quantity, c in zip(table.quantities, row.cells, strict=True)
+        if _finite(c.ours) is not None or c.paper is not None
+    ]  # fmt: skip
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
 
 
 def _metric(text: str) -> str:

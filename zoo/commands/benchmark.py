@@ -12,6 +12,11 @@ from zoo.commands.train import send_to_mlflow
 if TYPE_CHECKING:
     from zoo.benchmarks.run import Progress
 
+STORED = (  # what is printed of a stored number
+    "entry", "table_name", "row_label", "quantity", "unit", "value", "std", "count", "paper", "paper_std", "budget",
+    "seeds", "code_version", "group_digest",
+)  # fmt: skip
+
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
     "--resume/--fresh", default=True, show_default=True, help="Keep what earlier runs have done, or do it again."
 )
 @click.option("--no-run", is_flag=True, help="Run nothing: write the report from what there is.")
+@click.option("--stored", is_flag=True, help="Run nothing: print the newest numbers in the registry.")
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
@@ -44,6 +50,7 @@ def benchmark(
     budget: str,
     resume: bool,
     no_run: bool,
+    stored: bool,
     output: Path,
     mlflow: bool,
     jobs: int | None,
@@ -56,10 +63,17 @@ def benchmark(
 
     Trainings that several entries need are done once. Interrupted at any moment, the same command continues and
     repeats nothing that was done. The trainings have a home of their own, 'benchmarks' in --home, so
-    that a hurried one never becomes the default of a contingency.
+    that a hurried one never becomes the default of a contingency. Every number is stored in the registry there.
     """
     from zoo.benchmarks import NAMES, load_benchmark
 
+    own_home = Path(home) / "benchmarks"
+    chosen = list(NAMES) if "all" in names or not names else list(dict.fromkeys(names))
+    if stored:
+        for name in chosen:
+            load_benchmark(name)  # an unknown one is refused by name
+        _print_stored(own_home, registry, chosen, bool(names) and "all" not in names, as_json)
+        return
     if not names:
         entries = [load_benchmark(name) for name in NAMES]
         if as_json:
@@ -76,11 +90,9 @@ def benchmark(
     from zoo.executor import make_executor
     from zoo.report import circumstances, write_section
 
-    chosen = list(NAMES) if "all" in names else list(dict.fromkeys(names))
     entries = [load_benchmark(name) for name in chosen]
     setting = Setting(budget_of(budget), tuple(range(seeds)))
     executor = None if no_run else make_executor(jobs, cluster)
-    own_home = Path(home) / "benchmarks"
     made: list[dict[str, Any]] = []
     for position, entry in enumerate(entries, 1):
         click.echo(f"[{position}/{len(entries)}] {entry.name}: {entry.title}", err=True)
@@ -102,6 +114,40 @@ def benchmark(
         raise ZooError(
             f"{failed} pieces of work failed and are named in the report; the same command tries them again."
         )
+
+
+def _print_stored(home: Path, registry: str | None, names: list[str], all_wanted: bool, as_json: bool) -> None:
+    """Print what the registry holds; with `all_wanted`, an entry without numbers is an error."""
+    from contingencies.errors import NotFoundError
+    from registry.home import Home
+    from registry.store.benchmarks import newest_numbers
+    from zoo.benchmarks.entry import Cell
+    from zoo.report import ours, paper
+
+    with Home.open(home, registry, create=False) as opened:
+        rows = newest_numbers(opened.database, names)
+    found = {row.entry for row in rows}
+    missing = [name for name in names if name not in found]
+    if missing and (all_wanted or not found):
+        raise NotFoundError(f"no numbers of {missing[0]} are stored; 'cct-zoo benchmark {missing[0]}' finds them.")
+    rows.sort(key=lambda row: names.index(row.entry))
+    if as_json:
+        print_json(
+            [{name: getattr(row, name) for name in STORED} | {"created_at": row.created_at.isoformat()} for row in rows]
+        )
+        return
+    shown = None
+    for row in rows:
+        if shown != row.group_digest:
+            shown = row.group_digest
+            seeds = f"{row.seeds} seed{'s' if row.seeds > 1 else ''}"
+            click.echo(
+                f"{row.entry}  budget {row.budget}, {seeds}, version {row.code_version}, "
+                f"{row.created_at:%Y-%m-%d %H:%M} UTC, group {row.group_digest[:12]}"
+            )
+        cell = Cell(row.value, row.std, row.paper, row.paper_std)
+        published = "" if cell.paper is None else f"  paper {paper(cell)}"
+        click.echo(f"  {row.table_name}  {row.row_label}  {row.quantity}: {ours(cell)} {row.unit}".rstrip() + published)
 
 
 def _tell(progress: "Progress") -> None:
