@@ -20,26 +20,22 @@ FORMATS = (".png", ".svg", ".pdf")
 def new_figure(
     rows: int = 1, columns: int = 1, width: float = 7.0, height: float = 4.2, **options: Any
 ) -> tuple[Any, Any]:
-    """A figure and its axes, drawn without a display."""
-    import matplotlib
+    """A figure and its axes, drawn without a display.
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    Nothing but the caller holds it (pyplot would, until told to close it), so a report may draw as many as it likes.
+    """
+    from matplotlib.figure import Figure
 
-    return plt.subplots(rows, columns, figsize=(width, height), layout="constrained", **options)
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(rows, columns, **options)
 
 
 def save_figure(figure: Any, path: Path) -> None:
     """Write a figure whole or not at all; the format follows the file name."""
-    import matplotlib.pyplot as plt
-
     if path.suffix.lower() not in FORMATS:
         raise UsageError(f"{path}: a figure is written as {', '.join(FORMATS)}; choose such a file name.")
-    try:
-        with user_file(path) as temporary:
-            figure.savefig(temporary, dpi=150)
-    finally:
-        plt.close(figure)
+    with user_file(path) as temporary:
+        figure.savefig(temporary, dpi=150)
 
 
 def plot_trajectory(operators: PhaseOperators, trajectory: Trajectory, alpha: float, t_c: float) -> Any:

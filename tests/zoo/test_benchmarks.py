@@ -1,6 +1,7 @@
 """The paper's tables as entries: complete, faithful to what was published, run once, reported whole."""
 
 import csv
+import gc
 import io
 import json
 import os
@@ -9,6 +10,8 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
+import weakref
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -42,7 +45,7 @@ from zoo.benchmarks.entry import (
 from zoo.benchmarks.run import numbers_of as presented_numbers
 from zoo.benchmarks.run import run_entry
 from zoo.executor import Serial
-from zoo.figures import new_figure
+from zoo.figures import FORMATS, new_figure, save_figure
 from zoo.report import circumstances, number, read_sections, table_csv, write_section
 
 ROOT = Path(__file__).parent.parent.parent
@@ -371,6 +374,19 @@ def test_a_damaged_section_is_named(tmp_path):
 )
 def test_numbers_are_shown_with_the_digits_they_deserve(value, text):
     assert number(value) == text
+
+
+def test_drawing_many_figures_leaves_none_open(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figures = [new_figure(width=1, height=1)[0] for _ in range(25)]
+    for suffix in FORMATS:
+        save_figure(figures[0], tmp_path / f"figure{suffix}")
+        assert (tmp_path / f"figure{suffix}").stat().st_size > 100
+    held = weakref.ref(figures[1])
+    figures.clear()
+    gc.collect()
+    assert held() is None
 
 
 # --- the command ------------------------------------------------------------------------------
