@@ -70,13 +70,14 @@ def zoo() -> None:
 
 
 def main() -> None:
-    """Run the command line; every error a user can mend is one sentence and an exit code."""
+    """Run the command line; every mistake a user can mend is one sentence, and ends with an exit code."""
     from contingencies.errors import ZooError
 
     try:
         zoo.main(standalone_mode=False)
     except ZooError as error:
-        click.echo(f"Error: {error}", err=True)
+        for sentence in error.sentences:
+            click.echo(f"Error: {sentence}", err=True)
         sys.exit(error.exit_code)
     except click.ClickException as error:
         error.show()

@@ -42,19 +42,19 @@ def _load(system: System) -> Any:
         case = getattr(pandapower.networks, network.pandapower, None)
         if not callable(case):
             raise SpecError(
-                f"system {system.name}: network.pandapower: {network.pandapower!r} is not a pandapower case; "
+                f"{system.where('network', 'pandapower')}: {network.pandapower!r} is not a pandapower case; "
                 "use a name such as case39."
             )
         try:
             net = case()
         except Exception as error:
             raise SpecError(
-                f"system {system.name}: network.pandapower: {network.pandapower!r} is not a case that pandapower "
+                f"{system.where('network', 'pandapower')}: {network.pandapower!r} is not a case that pandapower "
                 f"builds without arguments ({type(error).__name__}); use a name such as case39."
             ) from None
         if not hasattr(net, "bus") or not hasattr(net, "line"):
             raise SpecError(
-                f"system {system.name}: network.pandapower: {network.pandapower!r} is not a network; "
+                f"{system.where('network', 'pandapower')}: {network.pandapower!r} is not a network; "
                 "use a name such as case39."
             )
         return net
@@ -63,12 +63,12 @@ def _load(system: System) -> Any:
         if system.network_suffix == ".json":
             return _pandapower_json(system.network_file)
         return _matpower(system)
-    except SpecError:
-        raise
+    except SpecError as error:
+        raise SpecError(f"{system.where('network', 'file')}: {error}") from None
     except Exception as error:  # the parsers raise whatever the malformed content provokes
         raise SpecError(
-            f"system {system.name}: network.file: {network.file!r} is not a readable {system.network_suffix} network "
-            f"({type(error).__name__}: {str(error)[:100]}); export it again."
+            f"{system.where('network', 'file')}: {network.file!r} is not a readable {system.network_suffix} network "
+            f"({type(error).__name__}: {_brief(error)}); export it again."
         ) from None
 
 
@@ -126,11 +126,12 @@ def _bus_numbers(system: System, net: Any) -> dict[Any, int]:
             numbers[index] = int(str(name).strip())
         except ValueError:
             raise SpecError(
-                f"system {system.name}: bus {index} is named {str(name)[:40]!r}, not by a number; "
+                f"{system.where('network')}: bus {index} is named {str(name)[:40]!r}, not by a number; "
                 "number the buses in their names, or set network.bus_numbers to index or index+1."
             ) from None
     if len(set(numbers.values())) < len(numbers):
-        raise SpecError(f"system {system.name}: two buses have the same number; make the bus names unique numbers.")
+        where = system.where("network")
+        raise SpecError(f"{where}: two buses have the same number; make the bus names unique numbers.")
     return numbers
 
 
@@ -142,14 +143,19 @@ def _run_power_flow(system: System, net: Any) -> None:
         pandapower.runpp(net, numba=False, trafo_model="pi", init="auto", tolerance_mva=FLAT_START_TOLERANCE_MVA)
     except LoadflowNotConverged:
         raise SpecError(
-            f"system {system.name}: the power flow does not converge; "
+            f"{system.where('network')}: the power flow does not converge; "
             "check loads, generation and branch data of the network."
         ) from None
     except Exception as error:
         raise SpecError(
-            f"system {system.name}: the power flow cannot be run ({type(error).__name__}: {str(error)[:100]}); "
+            f"{system.where('network')}: the power flow cannot be run ({type(error).__name__}: {_brief(error)}); "
             "check the network."
         ) from None
+
+
+def _brief(error: Exception) -> str:
+    """What a library said, as part of one sentence."""
+    return " ".join(str(error).split())[:100]
 
 
 @contextlib.contextmanager

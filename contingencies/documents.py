@@ -63,6 +63,10 @@ class Document:
             path = path[:-1]
         return self.lines.get(path, 1)
 
+    def where(self, path: FieldPath) -> str:
+        """File, line and field, as every complaint about a field begins."""
+        return f"{self.source}:{self.line_of(path)}: {dotted(path)}"
+
 
 def read_documents(path: Path) -> list[Document]:
     """All documents of a YAML file; empty documents are left out."""
@@ -178,23 +182,21 @@ def dotted(path: FieldPath) -> str:
 
 
 def validate(model: type[Model], document: Document) -> Model:
-    """The document as a `model`, or a SpecError with file, line, field, fault and remedy."""
+    """The document as a `model`, or a SpecError with file, line, field, fault and remedy of every mistake."""
     try:
         return model.model_validate(document.content)
     except ValidationError as error:
-        raise SpecError(_sentence(model, document, error)) from None
+        sentences = dict.fromkeys(_sentence(model, document, problem) for problem in error.errors())
+        raise SpecError("\n".join(sentences)) from None
 
 
-def _sentence(model: type[BaseModel], document: Document, error: ValidationError) -> str:
-    problems = error.errors()
-    first = problems[0]
-    path = _document_path(document.content, first["loc"])
-    cause = first.get("ctx", {}).get("error")
+def _sentence(model: type[BaseModel], document: Document, problem: Any) -> str:
+    path = _document_path(document.content, problem["loc"])
+    cause = problem.get("ctx", {}).get("error")
     if isinstance(cause, FieldError):
         path = (*path, cause.field)
-    fault = _fault(model, first, path)
-    more = f" ({len(problems) - 1} more to mend after this one)" if len(problems) > 1 else ""
-    return f"{document.source}:{document.line_of(path)}: {dotted(path)}: {fault}{more}."
+    text = f"{document.where(path)}: {_fault(model, problem, path)}."
+    return " ".join(text.split())  # a field's name may hold a line break; a sentence is one line
 
 
 def _document_path(content: Any, loc: tuple[str | int, ...]) -> FieldPath:

@@ -1,14 +1,23 @@
 """The errors a user can meet, each with the exit code its command ends with.
 
 The text of an error is one sentence that says what was wrong, where, and how to fix it;
-the command line prints it as it stands.
+the command line prints it as it stands. Several mistakes that are found together are one error
+with a sentence on each line.
 """
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 class ZooError(Exception):
     """Something the user can mend; `exit_code` is documented in the README."""
 
     exit_code = 1
+
+    @property
+    def sentences(self) -> list[str]:
+        """What is to be mended, one sentence each."""
+        return str(self).split("\n")
 
 
 class UsageError(ZooError):
@@ -51,3 +60,26 @@ class SolverError(ZooError):
     """A numerical method that failed; never to be read as instability."""
 
     exit_code = 1
+
+
+class Problems:
+    """Mistakes in descriptions, gathered so that a user hears of all of them at once."""
+
+    def __init__(self) -> None:
+        self.found: list[ZooError] = []
+
+    @contextmanager
+    def gather(self) -> Iterator[None]:
+        """Note a mistake of the block instead of ending there."""
+        try:
+            yield
+        except (SpecError, NotFoundError) as error:
+            self.found.append(error)
+
+    def tell(self) -> None:
+        """Raise what was gathered, each sentence once; invalid descriptions decide the exit code."""
+        if not self.found:
+            return
+        kind = SpecError if any(isinstance(error, SpecError) for error in self.found) else NotFoundError
+        sentences = dict.fromkeys(sentence for error in self.found for sentence in error.sentences)
+        raise kind("\n".join(sentences)) from None

@@ -5,13 +5,13 @@ system read from a network file holds the file's bytes, so that nothing is looke
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 
-from contingencies.documents import Document, read_documents, validate
-from contingencies.errors import NotFoundError, SpecError
+from contingencies.documents import Document, FieldPath, dotted, read_documents, validate
+from contingencies.errors import NotFoundError, Problems, SpecError
 from contingencies.spec import ContingencySpec, NetworkFile, Record, SystemSpec, canonical_json, sha256
 
 NETWORK_SUFFIXES = (".json", ".m", ".mat")
@@ -24,6 +24,11 @@ class System:
 
     spec: SystemSpec
     network_file: bytes | None = None
+    origin: Document | None = field(default=None, compare=False, repr=False)  # the file it was read from
+
+    def where(self, *path: str | int) -> str:
+        """How a complaint about a field begins: file and line where they are known, else the name."""
+        return _where(self.origin, f"system {self.name}", path)
 
     @property
     def name(self) -> str:
@@ -62,6 +67,11 @@ class Contingency:
 
     spec: ContingencySpec
     system: System
+    origin: Document | None = field(default=None, compare=False, repr=False)  # the file it was read from
+
+    def where(self, *path: str | int) -> str:
+        """How a complaint about a field begins: file and line where they are known, else the name."""
+        return _where(self.origin, self.name, path)
 
     @property
     def name(self) -> str:
@@ -84,6 +94,10 @@ class Contingency:
     def from_json(text: str, system: System) -> "Contingency":
         """A contingency from `to_json` and its system."""
         return Contingency(ContingencySpec.model_validate_json(text), system)
+
+
+def _where(origin: Document | None, name: str, path: FieldPath) -> str:
+    return f"{name}: {dotted(path)}" if origin is None else origin.where(path)
 
 
 def json_schema(record: type[Record]) -> str:
@@ -132,47 +146,54 @@ def _system_file(path: Path) -> System:
         raise SpecError(f"{path}: holds {len(documents)} documents; a system file describes one system.")
     spec = validate(SystemSpec, documents[0])
     if not isinstance(spec.network, NetworkFile):
-        return System(spec)
-    line = documents[0].line_of(("network", "file"))
+        return System(spec, origin=documents[0])
+    where = documents[0].where(("network", "file"))
     network = path.parent / spec.network.file
     if network.suffix.lower() not in NETWORK_SUFFIXES:
         raise SpecError(
-            f"{path}:{line}: network.file: {spec.network.file!r} is no known network format; "
+            f"{where}: {spec.network.file!r} is no known network format; "
             "use pandapower JSON (.json) or MATPOWER (.m, .mat)."
         )
     try:
-        return System(spec, network.read_bytes())
+        return System(spec, network.read_bytes(), documents[0])
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise SpecError(
-            f"{path}:{line}: network.file: {spec.network.file!r} cannot be read ({reason}); "
-            "give a path relative to the system file."
+            f"{where}: {spec.network.file!r} cannot be read ({reason}); give a path relative to the system file."
         ) from None
 
 
 def load_contingencies(path: Path) -> list[Contingency]:
-    """All contingencies of a YAML file; every document must be valid, or none is accepted."""
+    """All contingencies of a YAML file; every document must be valid, or none is accepted.
+
+    The mistakes of all documents are told together.
+    """
     documents = read_documents(path)
     if not documents:
         raise SpecError(f"{path}: holds no contingency; write at least one document.")
-    contingencies = [_contingency(document, path) for document in documents]
+    problems = Problems()
+    contingencies: list[Contingency] = []
     first_line: dict[str, int] = {}
-    for contingency, document in zip(contingencies, documents, strict=True):
-        if contingency.name in first_line:
-            raise SpecError(
-                f"{path}:{document.line_of(('name',))}: name: {contingency.name!r} stands already in line "
-                f"{first_line[contingency.name]}; give each contingency its own name."
-            )
-        first_line[contingency.name] = document.line_of(("name",))
+    for document in documents:
+        with problems.gather():
+            contingency = _contingency(document, path)
+            first = first_line.setdefault(contingency.name, document.line_of(("name",)))
+            if first != document.line_of(("name",)):
+                raise SpecError(
+                    f"{document.where(('name',))}: {contingency.name!r} stands already in line {first}; "
+                    "give each contingency its own name."
+                )
+            contingencies.append(contingency)
+    problems.tell()
     return contingencies
 
 
 def _contingency(document: Document, path: Path) -> Contingency:
     spec = validate(ContingencySpec, document)
     try:
-        return Contingency(spec, load_system(spec.system, path.parent))
+        return Contingency(spec, load_system(spec.system, path.parent), document)
     except NotFoundError as error:
-        raise SpecError(f"{document.source}:{document.line_of(('system',))}: system: {error}") from None
+        raise SpecError(f"{document.where(('system',))}: {error}") from None
 
 
 def load_contingency(reference: str) -> Contingency:

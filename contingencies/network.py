@@ -235,23 +235,23 @@ def _machines(system: System, net: Any, buses: _Buses) -> tuple[Int, Float, Floa
     }
     units = system.spec.machines.units
     positions = []
-    for unit in units:
-        position = buses.position.get(unit.bus)
+    for k, unit in enumerate(units):
+        position, where = buses.position.get(unit.bus), system.where("machines", "units", k, "bus")
         if unit.bus in buses.unconnected:
             raise SpecError(
-                f"system {system.name}: machines.units: bus {unit.bus} is out of service or not connected to the slack "
+                f"{where}: bus {unit.bus} is out of service or not connected to the slack "
                 "bus; connect it, or leave its machine out."
             )
         if position is None or position not in generator_positions:
             raise SpecError(
-                f"system {system.name}: machines.units: there is no generator at bus {unit.bus}; "
+                f"{where}: there is no generator at bus {unit.bus}; "
                 f"{_known(buses.numbers[sorted(generator_positions)])}."
             )
         positions.append(position)
     missing = sorted(buses.numbers[sorted(generator_positions - set(positions))].tolist())
     if missing:
         raise SpecError(
-            f"system {system.name}: machines.units: machine data missing for the generator at bus "
+            f"{system.where('machines', 'units')}: machine data missing for the generator at bus "
             f"{', '.join(map(str, missing[:8]))}{', ...' if len(missing) > 8 else ''}; add H and x_d."
         )
     # From a machine base to the system base: H and D scale with the MVA, reactances inversely.

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from contingencies.connectivity import removal_problem
-from contingencies.errors import SpecError
+from contingencies.errors import Problems, SpecError
 from contingencies.library import Contingency
 from contingencies.network import Complex, Float, Int, Network, solve_network
 from contingencies.reduction import BusTransfers, Reduction, reduce_network
@@ -153,8 +153,12 @@ class _Change:
 
     @staticmethod
     def of(contingency: Contingency, network: Network) -> "_Change":
-        point = _fault_point(contingency, network)
-        removed = _removed_branches(contingency, network)
+        problems = Problems()  # a user hears of a wrong fault and of a wrong clearing together
+        with problems.gather():
+            point = _fault_point(contingency, network)
+        with problems.gather():
+            removed = _removed_branches(contingency, network)
+        problems.tell()
         rows = np.array(removed, dtype=np.int64)
         ends = np.concatenate([network.branches.start[rows], network.branches.end[rows]])
         return _Change(point, removed, np.unique(ends))
@@ -171,27 +175,28 @@ def _mechanical_power(contingency: Contingency, reduction: Reduction) -> tuple[F
     slope, post = np.zeros(network.n_machines), reduction.P_m
     fault, clearing = spec.fault, spec.clearing
     if isinstance(fault, MechanicalFault):
-        machine = network.machine(fault.generator, f"{spec.name}: fault.generator")
+        machine = network.machine(fault.generator, contingency.where("fault", "generator"))
         slope[machine] = fault.coefficient * reduction.P_m[machine]
     if isinstance(clearing, SetMechanical):
         generator = clearing.generator
         if generator is None:
             assert isinstance(fault, MechanicalFault)
             generator = fault.generator
-        machine = network.machine(generator, f"{spec.name}: clearing.generator")
+        machine = network.machine(generator, contingency.where("clearing", "generator"))
         post = reduction.P_m.copy()
         post[machine] = clearing.factor * reduction.P_m[machine]
     return slope, post
 
 
 def _fault_point(contingency: Contingency, network: Network) -> FaultPoint | None:
-    fault, name = contingency.spec.fault, contingency.name
+    fault = contingency.spec.fault
     if isinstance(fault, BusFault):
-        node = network.bus(fault.bus, f"{name}: fault.bus")
+        node = network.bus(fault.bus, contingency.where("fault", "bus"))
         return FaultPoint(np.array([node]), np.ones(1, dtype=complex), 0j, fault.shunt_pu.admittance)
     if isinstance(fault, LineFault):
-        line = network.line(fault.line, fault.circuit, f"{name}: fault.line")
-        i, j = (network.bus(number, f"{name}: fault.line") for number in fault.line)
+        where = contingency.where("fault", "line")
+        line = network.line(fault.line, fault.circuit, where)
+        i, j = (network.bus(number, where) for number in fault.line)
         y_line, far = complex(network.branches.y_series[line]), fault.position
         weights = np.array([1.0 - far, far], dtype=complex)
         return FaultPoint(np.array([i, j]), weights, far * (1.0 - far) / y_line, y_line)
@@ -201,26 +206,28 @@ def _fault_point(contingency: Contingency, network: Network) -> FaultPoint | Non
 def _removed_branches(contingency: Contingency, network: Network) -> tuple[int, ...]:
     spec = contingency.spec
     if isinstance(spec.clearing, RemoveLine):
-        field = f"{spec.name}: clearing.line"
         if spec.clearing.line is not None:
-            removed: tuple[int, ...] = (network.line(spec.clearing.line, spec.clearing.circuit, field),)
+            where = contingency.where("clearing", "line")
+            removed: tuple[int, ...] = (network.line(spec.clearing.line, spec.clearing.circuit, where),)
         else:
             assert isinstance(spec.fault, LineFault)
-            removed = (network.line(spec.fault.line, spec.fault.circuit, field),)
+            removed = (network.line(spec.fault.line, spec.fault.circuit, contingency.where("fault", "line")),)
     elif isinstance(spec.clearing, TripFeeders):
         assert isinstance(spec.fault, BusFault)
-        bus = network.bus(spec.fault.bus, f"{spec.name}: fault.bus")
+        bus = network.bus(spec.fault.bus, contingency.where("fault", "bus"))
         branches = network.branches
         removed = tuple(np.flatnonzero(branches.is_line & ((branches.start == bus) | (branches.end == bus))).tolist())
         if not removed:
             raise SpecError(
-                f"{spec.name}: clearing.action: bus {spec.fault.bus} has no feeder that can be tripped; use restore."
+                f"{contingency.where('clearing', 'action')}: bus {spec.fault.bus} has no feeder that can be tripped; "
+                "use restore."
             )
     else:
         return ()
     problem = removal_problem(network, removed)
     if problem:
-        raise SpecError(f"{spec.name}: clearing.action: {spec.clearing.action} {problem}; clear another way.")
+        where = contingency.where("clearing", "action")
+        raise SpecError(f"{where}: {spec.clearing.action} {problem}; clear another way.")
     return removed
 
 

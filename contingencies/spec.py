@@ -11,7 +11,7 @@ import json
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
 from contingencies.documents import FieldError
 
@@ -273,6 +273,18 @@ class NetworkFile(Record):
     )
 
 
+def _network_kind(network: Any) -> str:
+    """Which of the two a network is, so that mistakes in one are not told as mistakes in the other."""
+    of_file = "file" in network if isinstance(network, dict) else isinstance(network, NetworkFile)
+    return "network file" if of_file else "pandapower case"
+
+
+NetworkSource = Annotated[
+    Annotated[PandapowerCase, Tag("pandapower case")] | Annotated[NetworkFile, Tag("network file")],
+    Discriminator(_network_kind),
+]
+
+
 class Machine(Record):
     """A classical machine; all units of a bus together."""
 
@@ -312,8 +324,11 @@ class SystemSpec(Record):
 
     name: Name
     description: Text = ""
-    network: PandapowerCase | NetworkFile
-    base_mva: Positive = Field(100.0, description="system base, MVA")
+    network: NetworkSource
+    base_mva: Positive = Field(
+        100.0,
+        description="system base, MVA, of fault shunts and of machines on base: system; the network is converted",
+    )
     frequency_hz: Positive = Field(60.0, description="nominal frequency, Hz")
     machines: Machines
     provenance: Text = Field(description="where the network and the machine data come from")

@@ -121,9 +121,9 @@ def test_bad_input_is_one_sentence_and_writes_nothing(command, arguments, code, 
 
 
 def test_a_broken_system_file_is_refused_with_code_5(tmp_path):
-    (tmp_path / "bad.yaml").write_text("name: bad\n")
+    (tmp_path / "bad.yaml").write_text("name: bad\nnetwork: {pandapower: case9}\nprovenance: none\n")
     code, message = refusal("screen", str(tmp_path / "bad.yaml"), *LINES)
-    assert code == 5 and "is missing" in message
+    assert code == 5 and "machines: is missing" in message
 
 
 # --- screen -----------------------------------------------------------------------------------

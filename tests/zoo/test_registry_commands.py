@@ -157,6 +157,43 @@ def test_a_directory_is_registered_as_a_whole_or_not_at_all(tmp_path, run) -> No
     assert code == 0 and out.count("registered") == 2
 
 
+def test_the_mistakes_of_all_files_are_told_at_once_and_nothing_is_registered(tmp_path, run) -> None:
+    shipped = (ROOT / "contingencies/catalogue/ieee9-mech-g2-restore.yaml").read_text()
+    folder = tmp_path / "specs"
+    folder.mkdir()
+    (folder / "good.yaml").write_text(shipped)
+    (folder / "one.yaml").write_text("name: [")
+    (folder / "two.yaml").write_text(
+        shipped.replace("coefficient: 1.25", "coefficient: 0").replace("t_f: 0.2", "t_f: x")
+    )
+    arguments = ("register-contingency", str(folder), "no-such", "nowhere.yaml", "--home", str(tmp_path / "home"))
+    code, out, err = run(*arguments)
+    lines = err.splitlines()
+    assert code == 5 and out == "" and all(line.startswith("Error: ") for line in lines)
+    assert [next(w for w in ("one.yaml:", "two.yaml:", "no-such", "nowhere") if w in line) for line in lines] == [
+        "one.yaml:", "two.yaml:", "two.yaml:", "no-such", "nowhere",
+    ]  # fmt: skip
+    assert run("register-contingency", "no-such", "nowhere.yaml", "--home", str(tmp_path / "home"))[0] == 3
+    assert not (tmp_path / "home" / "registry.db").exists()
+
+
+def test_what_does_not_fit_its_network_is_told_for_all_files_with_its_line(tmp_path, run) -> None:
+    text = (
+        "name: {}\nsystem: {}\nfault:\n  kind: bus\n  bus: {}\n  shunt_pu: {{b: -9}}\nclearing: {{action: restore}}\n"
+    )
+    (tmp_path / "a.yaml").write_text(text.format("a", "ieee9", 77))
+    (tmp_path / "b.yaml").write_text(text.format("b", "ieee9", 78))
+    (tmp_path / "c.yaml").write_text(text.format("c", "sys.yaml", 1) + "---\n" + text.format("d", "sys.yaml", 2))
+    (tmp_path / "sys.yaml").write_text(
+        "name: sys\nnetwork: {pandapower: case9}\nmachines:\n  base: system\n  units:\n"
+        "    - {bus: 1, H: 5.0, x_d: 0.1}\nprovenance: made up\n"
+    )
+    code, _, err = run("register-contingency", str(tmp_path), "--home", str(tmp_path / "home"))
+    first, second, third = err.splitlines()
+    assert code == 5 and "a.yaml:5: fault.bus: bus 77" in first and "b.yaml:5: fault.bus: bus 78" in second
+    assert "sys.yaml:5: machines.units: machine data missing" in third, "the system is complained of once"
+
+
 def test_a_users_own_system_is_registered_with_its_network_and_the_home_stands_alone(tmp_path, run) -> None:
     systems = ROOT / "contingencies/systems"
     folder = tmp_path / "mine"
