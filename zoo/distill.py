@@ -5,7 +5,8 @@ how well it reconstructs the boundary it came from; its error against the fast r
 which calibrates the split-conformal bound; and its error against the strict reference ODE,
 which decides whether it may be deployed. The strict ODE costs seconds per severity, so it is
 asked at few of them; the largest difference between both references found there is added to
-the bound, which therefore holds for the strict one.
+the bound, which therefore holds for the strict one. A few severities drawn at random may miss a
+short finite range, so the statuses are compared over the whole domain too, with the fast ODE.
 """
 
 import json
@@ -16,14 +17,15 @@ import numpy as np
 
 from contingencies.library import Contingency
 from contingencies.stability import Boundary, reference_boundary
-from espinn_moe.head import Array, Head, HeadKind
+from espinn_moe.head import STATUSES, Array, Head, HeadKind
 from espinn_moe.head_fit import TOLERANCE_S, BoundaryOf, draw_severities, errors_against, fit_head
 from registry.home import Home
 from registry.schema import CheckpointRow, ContingencyRow, HeadRow
-from registry.store.heads import Measured
+from registry.store.heads import Measured, Statuses
 from zoo.sources import certificate_prefix, checkpoint_source, expert_of, find_checkpoint, reference_source
 
 CALIBRATION = 99  # severities behind the bound: the 95th smallest of 99 errors is the 95 % bound
+LOOKS = 101  # severities at which the statuses are compared
 STRICT = 12  # severities asked of the strict ODE, half of them where the head has a number
 COARSEST_S = 1e-4  # a head follows even a poor surrogate to a tenth of a millisecond
 Report = Callable[[str, int, int], None]  # stage, done, total
@@ -95,8 +97,21 @@ def distill_boundary(
     truth = reference_boundary(operators, asked, "strict", lambda done: report("strict", done, asked.size))
     gap = _reference_gap(truth, reference_boundary(operators, asked, "fast"))
     bound = None if reference.bound_s is None else reference.bound_s + gap
-    measured = Measured(reconstruction, reference, errors_against(head, truth))
+    looked = reference_boundary(operators, np.linspace(*head.severity, LOOKS), "fast")
+    measured = Measured(reconstruction, reference, errors_against(head, truth), compare_statuses(head, looked))
     return Distilled(replace(head, error_bound_s=bound), measured, fit.evaluations)
+
+
+def compare_statuses(head: Head, truth: Boundary) -> Statuses:
+    """Where a head and a reference have numbers, at the reference's severities."""
+    codes = head.answers(truth.alpha)[1]
+    status = np.array(STATUSES)[codes]
+    return Statuses(
+        count=int(codes.size),
+        numbers=int((codes == 0).sum()),
+        missed=int((truth.finite & (codes != 0)).sum()),
+        disagreements=int((status != np.array(truth.status)).sum()),
+    )
 
 
 def _strict_severities(head: Head, n: int, seed: int) -> Array:

@@ -4,6 +4,7 @@ Every change ends the active row and adds another inside one write transaction, 
 index backs; the rows are the history, and each knows what a rollback restores.
 """
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -22,7 +23,8 @@ PRODUCTION = "production"
 
 @dataclass(frozen=True)
 class Gate:
-    """Largest errors against the strict ODE with which a head may be deployed."""
+    """Largest errors with which a head may be deployed: times against the strict ODE, statuses against whatever was
+    measured, that is the strict ODE, the fast one, and the boundary the head was distilled from."""
 
     mae_s: float = 2e-3
     max_s: float = 10e-3
@@ -39,6 +41,26 @@ class Gate:
             found.append("it was not measured against the strict ODE")
         elif head.strict_disagreements > self.disagreement * head.strict_count:
             found.append(f"the status was wrong at {head.strict_disagreements} of {head.strict_count} severities")
+        return found + self._wrong_statuses(json.loads(head.errors_json))
+
+    def _wrong_statuses(self, errors: dict[str, dict[str, int]]) -> list[str]:
+        """Statuses that differ from those of the other boundaries a head was measured against."""
+        found = []
+        for name, whose in (("reconstruction", "its source's"), ("reference", "the fast ODE's")):
+            count, wrong = errors[name]["count"], errors[name]["disagreements"]
+            if wrong > self.disagreement * count:
+                found.append(f"where it has a number its status is not {whose} at {wrong} of {count} severities")
+        statuses = errors.get("statuses")  # heads of older versions were not asked over their whole domain
+        if statuses and statuses["numbers"] == 0 < statuses["missed"]:
+            found.append(
+                f"it has no number anywhere although the reference has at {statuses['missed']} of "
+                f"{statuses['count']} severities"
+            )
+        elif statuses and statuses["disagreements"] > self.disagreement * statuses["count"]:
+            found.append(
+                f"over its whole domain the status is not the fast ODE's at {statuses['disagreements']} of "
+                f"{statuses['count']} severities"
+            )
         return found
 
 
@@ -54,6 +76,8 @@ def deploy(
 ) -> DeploymentRow:
     """Make a head answer for a contingency's name; default: the newest head of its latest version.
 
+    A head that answers already is left as it is, and its deployment returned: a rollback must lead to the head before.
+
     Raises
     ------
     GateError
@@ -65,13 +89,15 @@ def deploy(
         raise UsageError("a deployment needs a reason for the record; give --reason.")
     with database.write() as session:
         head = _chosen_head(session, name, head_id)
+        active = _active(session, head.contingency.name, alias)
+        if active is not None and active.head_id == head.id:
+            return active
         objections = (gate or Gate()).objections(head)
         if objections and not force:
             raise GateError(
                 f"head {head.id} of {head.contingency.name!r} is refused: {'; '.join(objections)}. "
                 "Distill a better one, or deploy it with --force and a reason."
             )
-        active = _active(session, head.contingency.name, alias)
         detail = {"forced_against": objections} if objections else {}
         return _activate(
             database,
@@ -110,7 +136,7 @@ def rollback(
     with database.write() as session:
         active = _active(session, name, alias)
         if active is not None:
-            target = session.get(DeploymentRow, active.previous_id) if active.previous_id else None
+            target = _before(session, active)
         else:
             target = session.scalar(
                 select(DeploymentRow)
@@ -218,6 +244,14 @@ def _active(session: Session, name: str, alias: str) -> DeploymentRow | None:
             DeploymentRow.contingency == name, DeploymentRow.alias == alias, DeploymentRow.active
         )
     )
+
+
+def _before(session: Session, active: DeploymentRow) -> DeploymentRow | None:
+    """The newest deployment before this one that was of another head."""
+    row: DeploymentRow | None = active
+    while row is not None and row.head_id == active.head_id:
+        row = session.get(DeploymentRow, row.previous_id) if row.previous_id else None
+    return row
 
 
 def _end(session: Session, row: DeploymentRow) -> None:

@@ -16,16 +16,28 @@ from registry.texts import split_reference
 
 
 @dataclass(frozen=True)
+class Statuses:
+    """Where a head has numbers and where the reference has, at severities spread evenly over its domain."""
+
+    count: int
+    numbers: int  # severities at which the head has a number
+    missed: int  # at which the reference has one and the head has none
+    disagreements: int  # whose status differs in any way
+
+
+@dataclass(frozen=True)
 class Measured:
     """What was measured of a head before it was stored.
 
     `reconstruction` is against the boundary it was fitted to, `reference` against the fast
-    reference (it calibrates the bound), `strict` against the strict one (it decides the gate).
+    reference (it calibrates the bound), `strict` against the strict one (it decides the gate);
+    `statuses` is against the fast reference over the whole domain.
     """
 
     reconstruction: Errors
     reference: Errors
     strict: Errors
+    statuses: Statuses | None = None
 
 
 def add(
@@ -38,7 +50,7 @@ def add(
     checkpoint_id: int | None = None,
     detail: Mapping[str, object] | None = None,
 ) -> HeadRow:
-    """Store a head whose bytes lie in the artifact store; the same head of the same source is one row."""
+    """Store a head whose bytes lie in the artifact store; the same head, source and measurements are one row."""
     source = "reference" if checkpoint_id is None else "checkpoint"
     with database.write() as session:
         contingency = session.get_one(ContingencyRow, contingency_id)
@@ -46,15 +58,19 @@ def add(
             raise NotFoundError(
                 f"checkpoint {checkpoint_id} has no expert for {contingency.name!r} version {contingency.version}."
             )
+        errors: dict[str, object] = {name: asdict(value) for name, value in vars(measured).items() if value is not None}
+        errors_json = json.dumps(errors | {"detail": dict(detail or {})}, sort_keys=True)
         same = select(HeadRow).where(
-            HeadRow.contingency_id == contingency_id, HeadRow.digest == digest, HeadRow.source == source
+            HeadRow.contingency_id == contingency_id,
+            HeadRow.digest == digest,
+            HeadRow.source == source,
+            HeadRow.errors_json == errors_json,
         )
         if checkpoint_id is not None:
             same = same.where(HeadRow.checkpoint_id == checkpoint_id)
         existing = session.scalar(same)
         if existing is not None:
             return existing
-        errors = {name: asdict(value) for name, value in vars(measured).items()} | {"detail": dict(detail or {})}
         row = HeadRow(
             contingency=contingency,
             source=source,
@@ -70,12 +86,20 @@ def add(
             strict_mae_s=measured.strict.mae_s,
             strict_max_s=measured.strict.max_s,
             strict_disagreements=measured.strict.disagreements,
-            errors_json=json.dumps(errors, sort_keys=True),
+            errors_json=errors_json,
             created_at=now(),
         )
         session.add(row)
         session.flush()
-        record(session, "distill", contingency.name, head=row.id, version=contingency.version, source=source)
+        record(
+            session,
+            "distill",
+            contingency.name,
+            head=row.id,
+            version=contingency.version,
+            source=source,
+            checkpoint=checkpoint_id,
+        )
         session.refresh(row)
         return row
 

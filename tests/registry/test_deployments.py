@@ -1,6 +1,7 @@
 """Deploying: one active head per slot, a gate, rollback along the history, an indelible log."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import delete, insert, select, update
@@ -9,6 +10,7 @@ from sqlalchemy.exc import DatabaseError
 from contingencies.errors import ConflictError, GateError, IntegrityError, NotFoundError, UsageError
 from registry.schema import DeploymentRow, EventRow
 from registry.store import deployments, events, heads
+from registry.store.heads import Statuses
 from tests.registry.makers import Zoo, contingency, head, measured
 
 
@@ -60,6 +62,75 @@ def test_a_head_beyond_the_gate_is_refused_unless_forced_with_a_reason(zoo: Zoo,
 def test_a_good_head_deployed_with_force_is_not_marked_as_forced(zoo: Zoo) -> None:
     home, _, _ = zoo.with_head()
     assert not home.deploy("fault-a", reason="x", force=True).forced
+
+
+@pytest.mark.parametrize(
+    ("statuses", "objection"),
+    [
+        (
+            Statuses(count=101, numbers=0, missed=1, disagreements=1),
+            "no number anywhere although the reference has at 1 of",
+        ),
+        (Statuses(count=101, numbers=9, missed=11, disagreements=11), "whole domain the status is not the fast ODE's"),
+        (Statuses(count=101, numbers=9, missed=10, disagreements=10), None),
+        (Statuses(count=101, numbers=0, missed=0, disagreements=0), None),
+    ],
+)
+def test_a_head_that_is_wrongly_censored_is_refused_however_it_is_deployed(zoo: Zoo, statuses, objection) -> None:
+    home = zoo.again()
+    row = home.register([contingency()])[0].row
+    home.add_head(row, head(), replace(measured(), statuses=statuses))
+    if objection is None:
+        assert not home.deploy("fault-a", reason="fine").forced
+        return
+    with pytest.raises(GateError, match=objection):
+        home.deploy("fault-a", reason="try")
+    assert home.deploy("fault-a", reason="storm", force=True).forced
+
+
+@pytest.mark.parametrize(("which", "whose"), [("reconstruction", "its source's"), ("reference", "the fast ODE's")])
+def test_a_head_whose_numbers_are_not_those_of_its_source_is_refused(zoo: Zoo, which: str, whose: str) -> None:
+    home = zoo.again()
+    row = home.register([contingency()])[0].row
+    wrong = replace(measured().strict, count=99, disagreements=10)
+    home.add_head(row, head(), replace(measured(), **{which: wrong}))
+    with pytest.raises(GateError, match=f"not {whose} at 10 of 99"):
+        home.deploy("fault-a", reason="try")
+
+
+def test_a_head_measured_again_is_another_row_that_can_pass_the_gate(zoo: Zoo) -> None:
+    home = zoo.again()
+    row = home.register([contingency()])[0].row
+    unmeasured = home.add_head(row, head(), measured(count=0))
+    with pytest.raises(GateError, match="not measured"):
+        home.deploy("fault-a", reason="try")
+    again = home.add_head(row, head(), measured())
+    assert again.id != unmeasured.id and again.digest == unmeasured.digest
+    assert home.deploy("fault-a", reason="measured").head_id == again.id
+
+
+def test_deploying_the_head_that_answers_changes_nothing_so_that_a_rollback_leads_to_the_one_before(zoo: Zoo) -> None:
+    home, row, first = zoo.with_head()
+    second = home.add_head(row, head(0.8), measured())
+    home.deploy("fault-a", first.id, reason="first")
+    deployed = home.deploy("fault-a", second.id, reason="second")
+    told = len(events.events_of(home.database, "fault-a"))
+    assert home.deploy("fault-a", second.id, reason="again").id == deployed.id
+    assert len(events.events_of(home.database, "fault-a")) == told
+    assert home.rollback("fault-a").head_id == first.id
+
+
+def test_a_rollback_passes_over_deployments_of_the_same_head_in_an_older_history(zoo: Zoo) -> None:
+    home, row, first = zoo.with_head()
+    second = home.add_head(row, head(0.8), measured())
+    home.deploy("fault-a", first.id, reason="first")
+    earlier = home.deploy("fault-a", second.id, reason="second")
+    with home.database.write() as session:  # as older versions did when the active head was deployed once more
+        columns = [column.name for column in DeploymentRow.__table__.columns if column.name != "id"]
+        values = {name: getattr(earlier, name) for name in columns}
+        session.execute(update(DeploymentRow).where(DeploymentRow.id == earlier.id).values(active=False))
+        session.execute(insert(DeploymentRow).values(values | {"previous_id": earlier.id}))
+    assert home.rollback("fault-a").head_id == first.id
 
 
 def test_rolling_back_walks_to_the_first_deployment_and_stops_there(zoo: Zoo) -> None:
