@@ -15,12 +15,18 @@ MARGIN_SHOWN_RAD = 2.0  # margins beyond this are one colour: they grow to tens 
 
 
 def plot_learned_boundary(assessment: Assessment, picture: tuple[Float, Float, Float] | None = None) -> Any:
-    """Margin map with boundaries above, CCT curves with the sensitivity inset below, as the paper's Figure 3.
+    """Margin map with boundaries, CCT curves, and sensitivities where there are any, over one severity axis.
 
-    `picture` are severities (a,), clearing instants (c,) and learned margins (a, c).
+    The content of the paper's Figure 3; its inset is a panel here, since a boundary may lie anywhere in the
+    clearing window and no corner is free for all. `picture` are severities (a,), clearing instants (c,) and
+    learned margins (a, c).
     """
     ops, learned, truth = assessment.operators, assessment.learned, assessment.truth
-    figure, (top, bottom) = new_figure(2, 1, width=7.0, height=8.2, sharex=True)
+    sensitive = bool(assessment.sensitivity.valid.any())
+    shares = (1.0, 1.0, 0.6)[: 2 + sensitive]
+    figure, (top, bottom, *below) = new_figure(
+        len(shares), 1, width=7.0, height=4.1 * sum(shares), sharex=True, height_ratios=shares
+    )
     if picture is not None:
         alpha, t_c, margins = picture
         mesh = top.pcolormesh(
@@ -53,28 +59,24 @@ def plot_learned_boundary(assessment: Assessment, picture: tuple[Float, Float, F
         else f"MAE {1e3 * mae:.3g} ms, max {1e3 * (assessment.errors.maximum or 0):.3g} ms"
     )
     top.set_title(f"{ops.name}: {said} over {assessment.errors.finite} severities", fontsize=10)
-    bottom.set_xlabel("severity α")
     bottom.grid(alpha=0.3)
     top.legend(fontsize=8, loc="lower left")
-    bottom.legend(fontsize=8, loc="lower left", bbox_to_anchor=(0.0, 0.0))
-    _sensitivity_inset(bottom, assessment)
+    bottom.legend(fontsize=8, loc="lower left")
+    for panel in below:
+        _sensitivities(panel, assessment)
+    (below or [bottom])[-1].set_xlabel("severity α")
     return figure
 
 
-def _sensitivity_inset(axes: Any, assessment: Assessment) -> None:
+def _sensitivities(axes: Any, assessment: Assessment) -> None:
     found = assessment.sensitivity
     rows = found.valid
-    if not rows.any():
-        return
-    inset = axes.inset_axes((0.08, 0.50, 0.34, 0.42))
-    inset.plot(found.alpha, assessment.true_sensitivity, "-", color="black", lw=1.4, label="reduced ODE")
-    inset.plot(found.alpha[rows], found.implicit[rows], "o", ms=3.5, color="C1", label="implicit")
-    inset.plot(found.alpha[rows], found.centred[rows], "x", ms=4, color="C0", label="centred differences")
-    inset.set_xlabel("severity α", fontsize=7, labelpad=1)
-    inset.set_ylabel("dCCT/dα (s)", fontsize=7, labelpad=1)
-    inset.tick_params(labelsize=7)
-    inset.legend(fontsize=6)
-    inset.grid(alpha=0.3)
+    axes.plot(found.alpha, assessment.true_sensitivity, "-", color="black", lw=1.4, label="reduced ODE")
+    axes.plot(found.alpha[rows], found.implicit[rows], "o", ms=3.5, color="C1", label="surrogate, implicit")
+    axes.plot(found.alpha[rows], found.centred[rows], "x", ms=4, color="C0", label="surrogate, centred differences")
+    axes.set_ylabel("dCCT/dα (s)")
+    axes.legend(fontsize=8)
+    axes.grid(alpha=0.3)
 
 
 def plot_trajectories(

@@ -19,8 +19,8 @@ from espinn_moe.surrogate import Surrogate
 from registry.home import Home
 from tests.cases import operators_of
 from zoo import checkpoints
-from zoo.assess import certificate_metrics
-from zoo.boundary_figures import plot_trajectories
+from zoo.assess import assess_boundary, certificate_metrics
+from zoo.boundary_figures import plot_learned_boundary, plot_trajectories
 from zoo.catalogue import create_model
 from zoo.figures import save_figure
 from zoo.resolve import find_registered
@@ -52,6 +52,18 @@ def home(tmp_path_factory) -> Path:
 
 def run(*arguments: str):
     return CliRunner(catch_exceptions=False).invoke(zoo, list(arguments), standalone_mode=False)
+
+
+def test_no_panel_of_a_boundary_figure_covers_another():
+    surrogate = taylor_chain()
+    found = assess_boundary(surrogate, np.linspace(0.82, 0.98, 5), reference="fast")
+    assert found.sensitivity.valid.any()
+    figure = plot_learned_boundary(found, (np.array([0.0, 1.0]), np.array([0.3, 1.2]), np.array([[-1, -1], [-1, 1]])))
+    figure.draw_without_rendering()
+    boxes = [axes.get_tightbbox() for axes in figure.axes]
+    assert len(boxes) == 4  # margins with their colours, boundaries, sensitivities
+    for k, box in enumerate(boxes):
+        assert not box.count_overlaps(boxes[k + 1 :])
 
 
 def test_the_boundary_of_a_checkpoint_stands_beside_the_reference(home, tmp_path):
