@@ -11,7 +11,7 @@ import os
 import re
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,16 @@ from typing import Any
 from contingencies.errors import UsageError
 
 FOLDER = "spool"
+PLAIN = (
+    ".csv",
+    ".html",
+    ".json",
+    ".md",
+    ".pdf",
+    ".png",
+    ".svg",
+    ".txt",
+)  # files of a run; nothing that runs on loading
 _UID = re.compile(r"^[0-9a-f]{32}\Z")
 
 
@@ -26,6 +36,7 @@ class RunSpool:
     """Records of one run; every call is one short append to a local file."""
 
     def __init__(self, home: Path, name: str, *, uid: str | None = None, experiment: str = "cct-zoo") -> None:
+        self.home = home
         self.uid = uid or uuid.uuid4().hex
         self.path = _path(home, self.uid, ".jsonl")
         self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -44,6 +55,14 @@ class RunSpool:
         """Measurements at a step; what is not a finite number is left out, since no store takes it alike."""
         finite = {str(k): float(v) for k, v in metrics.items() if math.isfinite(v)}
         self._write("metrics", values=finite, step=int(step))
+
+    def files(self, paths: Sequence[Path]) -> None:
+        """Plain files that lie in the home, such as figures; they are noted by their place in it and read at replay."""
+        home, places = self.home.resolve(), [path.resolve() for path in paths]
+        for path in places:
+            if not (path.is_relative_to(home) and path.name.endswith(PLAIN)):
+                raise UsageError(f"{path}: a run keeps plain files ({', '.join(PLAIN)}) of its home, and no others.")
+        self._write("files", paths=[path.relative_to(home).as_posix() for path in places])
 
     def finish(self, status: str = "FINISHED") -> None:
         """End the run: FINISHED, FAILED or KILLED."""
@@ -66,6 +85,7 @@ class ReplayState:
     mlflow_run_id: str | None = None
     ended: bool = False
     store: str = ""  # the tracking URI's fingerprint: another store starts from the beginning
+    files: tuple[str, ...] = ()  # noted in what was replayed, but not taken yet
 
 
 def spooled_runs(home: Path) -> list[str]:
@@ -94,8 +114,9 @@ def read_records(home: Path, uid: str, offset: int) -> tuple[list[dict[str, Any]
 def read_state(home: Path, uid: str) -> ReplayState:
     """The state of a replay; a spool never replayed has the initial one."""
     try:
-        return ReplayState(**json.loads(_path(home, uid, ".state").read_text(encoding="utf-8")))
-    except (FileNotFoundError, ValueError, TypeError):
+        content = json.loads(_path(home, uid, ".state").read_text(encoding="utf-8"))
+        return ReplayState(**content | {"files": tuple(content.get("files", ()))})
+    except (FileNotFoundError, ValueError, TypeError, AttributeError):
         return ReplayState()
 
 
@@ -105,6 +126,13 @@ def write_state(home: Path, uid: str, state: ReplayState) -> None:
     temporary = path.with_suffix(f".{os.getpid()}.tmp")
     temporary.write_text(json.dumps(asdict(state)), encoding="utf-8")
     os.replace(temporary, path)
+
+
+def run_file(home: Path, name: str) -> Path | None:
+    """A file of a run by its place in the home; None when it is gone, or is no plain file in there."""
+    path = (home / name).resolve()
+    inside = path.is_relative_to(home.resolve()) and path.name.endswith(PLAIN)
+    return path if inside and path.is_file() else None
 
 
 def _path(home: Path, uid: str, suffix: str) -> Path:

@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from contingencies.errors import UsageError, ZooError
-from registry.spool import ReplayState, read_records, read_state, spooled_runs, write_state
+from registry.spool import ReplayState, read_records, read_state, run_file, spooled_runs, write_state
 
 STORE_FILE = "mlflow.db"
 BATCH = 1000  # metrics per call, MLflow's limit
@@ -42,6 +42,7 @@ class Synced:
     runs: dict[str, str] = field(default_factory=dict)
     records: int = 0
     warning: str | None = None
+    takes_files: bool = True  # False once its artifact store has refused one
 
 
 def tracking_uri(home: Path) -> str:
@@ -106,6 +107,8 @@ def _reason(error: Exception, uri: str) -> str:
 
 def _has_news(home: Path, uid: str, store: str, abandoned: Collection[str]) -> bool:
     state = _state(home, uid, store)
+    if state.files:
+        return True
     if state.ended:
         return False
     return uid in abandoned or bool(read_records(home, uid, state.offset)[0])
@@ -144,9 +147,18 @@ def _replay(client: Any, home: Path, uid: str, store: str, abandoned: bool, done
     ended = next((r for r in reversed(records) if r.get("kind") == "end"), None)
     if ended is not None:
         client.set_terminated(run_id, status=ended["status"], end_time=ended["at_ms"])
-    elif abandoned:
+    elif abandoned and not state.ended:
         client.set_terminated(run_id, status="KILLED")
-    write_state(home, uid, replace(state, offset=offset, ended=ended is not None or abandoned))
+    noted = [str(name) for record in records if record["kind"] == "files" for name in record.get("paths", ())]
+    state = replace(
+        state,
+        offset=offset,
+        ended=state.ended or ended is not None or abandoned,
+        files=tuple(dict.fromkeys((*state.files, *noted))),
+    )
+    write_state(home, uid, state)  # records are in; files may take their time
+    if state.files:
+        write_state(home, uid, replace(state, files=_send_files(client, run_id, home, state.files, done)))
     done.runs[uid] = run_id
     done.records += len(records)
 
@@ -185,6 +197,31 @@ def _send(client: Any, run_id: str, records: list[dict[str, Any]]) -> None:
         client.log_batch(run_id, params=settings[part], tags=labels[part])
     for begin in range(0, len(metrics), BATCH):
         client.log_batch(run_id, metrics=metrics[begin : begin + BATCH])
+
+
+def _send_files(client: Any, run_id: str, home: Path, names: tuple[str, ...], done: Synced) -> tuple[str, ...]:
+    """Send a run's files, each under the first folder of its place in the home; returns those to be tried again.
+
+    A file sent twice is the same file. An artifact store may be broken while the tracking server is well: one
+    refusal is enough for one replay, and no run's numbers wait for it.
+    """
+    for position, name in enumerate(names):
+        if not done.takes_files:
+            return names[position:]
+        path = run_file(home, name)
+        if path is None:
+            done.warning = f"the file {name!r} of run {run_id} is no longer in the home; MLflow has the run without it."
+            continue
+        try:
+            client.log_artifact(run_id, str(path), Path(name).parts[0] if "/" in name else None)
+        except Exception as error:  # as many kinds as there are artifact stores
+            done.takes_files = False
+            done.warning = (
+                f"MLflow did not take the file {name!r} ({_reason(error, tracking_uri(home))}); it stays in the home, "
+                "'cct-zoo sync-runs' sends it."
+            )
+            return names[position:]
+    return ()
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from contingencies.operators import PhaseOperators
 from contingencies.stability import Boundary
 
 FORMATS = (".png", ".svg", ".pdf")
+FOLDER = "figures"  # of a zoo home, with one folder for each run
 
 
 def new_figure(

@@ -31,6 +31,7 @@ from zoo import checkpoints
 from zoo.assess import certificate_metrics
 from zoo.catalogue import create_model, entry_of, make_objective
 from zoo.datasets import ScenarioSet, training_set
+from zoo.figures import FOLDER as FIGURES
 from zoo.metrics import CCTErrors, cct_errors
 from zoo.schedules import plan_for
 from zoo.sources import certificate_prefix
@@ -38,7 +39,6 @@ from zoo.training_figures import save_training_figures
 from zoo.validation import Validation, unseen_boundaries
 
 FOLDER = "training"  # of the home: states of unfinished trainings
-FIGURES = "figures"  # of the home: boundary and trajectory of each run
 HEARTBEAT_S = 15.0
 RECORD_S = 5.0  # between points of the curves in the run's diary
 
@@ -318,9 +318,9 @@ class _Record:
         runs.finish_run(self.home.database, self.row.id, metrics)  # first: a figure that fails must not undo it
         self.note.unlink(missing_ok=True)
         figures = save_training_figures(self.home.path / FIGURES / self.row.uid, trained.surrogate, trained.boundaries)
-        shown = ",".join(str(path.relative_to(self.home.path)) for path in figures)
         self.spool.metrics(metrics, trained.result.steps)
-        self.spool.tags({"checkpoint": trained.checkpoint_id, "figures": shown})
+        self.spool.tags({"checkpoint": trained.checkpoint_id})
+        self.spool.files(figures)
         self.spool.finish()
 
     def fail(self, error: BaseException) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from contingencies.errors import UsageError
-from registry.spool import RunSpool, read_records, spooled_runs
+from registry.spool import RunSpool, read_records, run_file, spooled_runs
 from registry.store import runs
 from registry.tracking import safe_uri, sync_runs, tracking_uri, ui_command
 from tests.registry.makers import Zoo, contingency
@@ -96,6 +96,77 @@ def test_records_reach_mlflow_once_and_dead_runs_are_closed(tmp_path: Path) -> N
     # A replay that died after creating the run finds it again instead of making a second one.
     (tmp_path / "spool" / f"{dead.uid}.state").unlink()
     assert sync_runs(tmp_path).runs == {dead.uid: first.runs[dead.uid]}
+
+
+def with_figures(home: Path, *names: str) -> RunSpool:
+    spool = RunSpool(home, "figures")
+    for name in names:
+        (home / "figures" / spool.uid).mkdir(parents=True, exist_ok=True)
+        (home / "figures" / spool.uid / name).write_bytes(name.encode())
+    spool.files([home / "figures" / spool.uid / name for name in names])
+    spool.metrics({"loss": 1.0})
+    spool.finish()
+    return spool
+
+
+def artifacts(home: Path, run_id: str) -> list[str]:
+    from mlflow import MlflowClient
+
+    return [each.path for each in MlflowClient(tracking_uri(home)).list_artifacts(run_id, "figures")]
+
+
+def test_figures_reach_mlflow_and_one_that_is_gone_costs_a_warning(tmp_path: Path) -> None:
+    from mlflow import MlflowClient
+
+    spool = with_figures(tmp_path, "boundary.png", "gone.png", "trajectory.svg")
+    (tmp_path / "figures" / spool.uid / "gone.png").unlink()
+    done = sync_runs(tmp_path)
+    run_id = done.runs[spool.uid]
+    assert done.warning is not None and "gone.png" in done.warning
+    assert artifacts(tmp_path, run_id) == ["figures/boundary.png", "figures/trajectory.svg"]
+    run = MlflowClient(tracking_uri(tmp_path)).get_run(run_id)
+    assert run.info.status == "FINISHED" and run.data.metrics == {"loss": 1.0}
+    assert sync_runs(tmp_path).runs == {}  # nothing is left, and nothing is asked for again
+
+    (tmp_path / "spool" / f"{spool.uid}.state").unlink()  # a replay that died: the same again
+    assert sync_runs(tmp_path).runs == {spool.uid: run_id}
+    assert artifacts(tmp_path, run_id) == ["figures/boundary.png", "figures/trajectory.svg"]
+
+
+def test_figures_that_are_refused_hold_up_no_numbers_and_are_sent_later(tmp_path: Path, monkeypatch) -> None:
+    from mlflow import MlflowClient
+
+    spools = [with_figures(tmp_path, "a.png", "b.png") for _ in range(3)]
+    asked = []
+
+    def refuse(self, run_id, path, folder):
+        asked.append(Path(path).name)
+        raise PermissionError("the bucket is closed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(MlflowClient, "log_artifact", refuse)
+        first = sync_runs(tmp_path)
+    assert asked == ["a.png"]  # one refusal is enough
+    assert first.warning is not None and "the bucket is closed" in first.warning
+    client = MlflowClient(tracking_uri(tmp_path))
+    assert {client.get_run(run_id).info.status for run_id in first.runs.values()} == {"FINISHED"}
+
+    second = sync_runs(tmp_path)
+    assert second.warning is None and second.records == 0 and second.runs == first.runs
+    for spool in spools:
+        assert artifacts(tmp_path, first.runs[spool.uid]) == ["figures/a.png", "figures/b.png"]
+    assert sync_runs(tmp_path).runs == {}
+
+
+@pytest.mark.parametrize("name", ["home/weights.pkl", "home/model.pt", "outside.png", "home/../outside.png"])
+def test_a_run_keeps_plain_files_of_its_home_only(tmp_path: Path, name: str) -> None:
+    home = tmp_path / "home"
+    spool = RunSpool(home, "demo")
+    (tmp_path / name).write_bytes(b"")
+    with pytest.raises(UsageError, match="plain files"):
+        spool.files([tmp_path / name])
+    assert run_file(home, name.removeprefix("home/")) is None
+    assert run_file(home, str(tmp_path / name)) is None
 
 
 def test_a_dead_server_costs_seconds_and_one_warning_and_loses_nothing(tmp_path: Path, monkeypatch) -> None:

@@ -243,6 +243,9 @@ def test_every_number_of_an_entry_reaches_its_diary(ran):
             values.update(record["values"])
     assert section.tables[0].rows[0].cells[0].ours in values.values()
     assert all(re.fullmatch(r"[\w\-./ ]+", name) for name in values)
+    noted = [path for record in records if record["kind"] == "files" for path in record["paths"]]
+    drawn = [path for path in noted if path.endswith("/line.svg")]
+    assert drawn and all((home / path).stat().st_size > 1000 for path in noted)
 
 
 def test_every_number_of_an_entry_is_in_the_registry_once(ran):

@@ -78,7 +78,8 @@ def test_training_stores_a_checkpoint_that_becomes_the_default(trained):
 def test_finished_training_leaves_a_diary_and_no_state(trained):
     home, _ = trained
     (spool,) = (home / "spool").glob("*.jsonl")
-    kinds = [json.loads(line)["kind"] for line in spool.read_text().splitlines()]
+    records = [json.loads(line) for line in spool.read_text().splitlines()]
+    kinds = [record["kind"] for record in records]
     assert kinds[0] == "start"
     assert kinds[-1] == "end"
     assert {"params", "metrics", "tags"} <= set(kinds)
@@ -87,6 +88,9 @@ def test_finished_training_leaves_a_diary_and_no_state(trained):
         f"{NAME}-boundary.png",
         f"{NAME}-trajectory.png",
     ]
+    (noted,) = [record["paths"] for record in records if record["kind"] == "files"]
+    assert [Path(path).name for path in noted] == [f"{NAME}-boundary.png", f"{NAME}-trajectory.png"]
+    assert all((home / path).is_file() for path in noted)
 
 
 def weights(home: Path, checkpoint: int) -> dict[str, torch.Tensor]:

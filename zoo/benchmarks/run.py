@@ -93,10 +93,10 @@ def run_entry(
     outcome = Outcome(
         benchmark, benchmark.present(setting, findings), failures, sum(item.fresh for item in done.values())
     )
-    if outcome.fresh:
-        record(outcome, setting, home)
     try:
         store(outcome, setting, home, registry)  # also what was found by a run that could not store it
+        if outcome.fresh:
+            record(outcome, setting, home)
     except ZooError as error:  # hours of work must not be lost to a registry that is away: the report shows them
         outcome = replace(outcome, failures=(*outcome.failures, f"storing the numbers: {error}"))
     return outcome
@@ -134,7 +134,10 @@ def _label(work: Task | Training) -> str:
 
 
 def record(outcome: Outcome, setting: Setting, home: Path) -> None:
-    """Every number of an entry in a diary of its own, which `sync-runs` replays to MLflow."""
+    """Every number and figure of an entry in a diary of its own, which `sync-runs` replays to MLflow."""
+    from zoo.figures import FOLDER as FIGURES
+    from zoo.figures import save_figure
+
     spool = RunSpool(home, f"benchmark {outcome.benchmark.name}", experiment=EXPERIMENT)
     spool.params({"budget": setting.budget.name, "seeds": len(setting.seeds), "entry": outcome.benchmark.name})
     spool.metrics(
@@ -145,6 +148,12 @@ def record(outcome: Outcome, setting: Setting, home: Path) -> None:
         }
     )
     spool.tags({"failures": len(outcome.failures)})
+    folder, figures = home / FIGURES / spool.uid, []
+    folder.mkdir(parents=True, exist_ok=True)
+    for drawing in outcome.presentation.drawings:
+        figures.append(folder / f"{drawing.name}{drawing.suffix}")
+        save_figure(drawing.figure, figures[-1])
+    spool.files(figures)
     spool.finish()
 
 
