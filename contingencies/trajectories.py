@@ -1,11 +1,10 @@
-"""One scenario by any reference simulator, and as a file."""
+"""One scenario by any reference simulator, and as a table."""
 
-from pathlib import Path
+import io
 
 import numpy as np
 
 from contingencies.errors import UsageError
-from contingencies.files import user_file
 from contingencies.ode import Trajectory, fast_trajectory, strict_trajectory
 from contingencies.operators import PhaseOperators
 from contingencies.stability import REFERENCES, Reference
@@ -27,10 +26,11 @@ def reference_trajectory(operators: PhaseOperators, alpha: float, t_c: float, re
     raise UsageError(f"reference {reference!r} is not known; use one of {', '.join(REFERENCES)}.")
 
 
-def write_csv(operators: PhaseOperators, trajectory: Trajectory, path: Path) -> None:
-    """Time, angles and speeds of all machines, one row per sample; written whole or not at all."""
+def trajectory_csv(operators: PhaseOperators, trajectory: Trajectory) -> str:
+    """Time, angles and speeds of all machines as CSV with a header, one row per sample."""
     buses = operators.machine_buses
     header = ",".join(["t_s", *(f"delta_{bus}_rad" for bus in buses), *(f"omega_{bus}_pu" for bus in buses)])
     table = np.column_stack([trajectory.t, trajectory.delta, trajectory.omega])
-    with user_file(path) as temporary:
-        np.savetxt(temporary, table, delimiter=",", header=header, comments="", fmt="%.12g")
+    text = io.StringIO()
+    np.savetxt(text, table, delimiter=",", header=header, comments="", fmt="%.12g")
+    return text.getvalue()

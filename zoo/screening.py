@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from contingencies.errors import SolverError
+from contingencies.families import LeftOut
 from contingencies.operators import PhaseOperators
 from contingencies.stability import Reference, check_scenario, reference_cct
 
@@ -107,14 +108,16 @@ def _screen_one(operators: PhaseOperators, alpha: float, reference: Reference) -
     )
 
 
-def screening_csv(answers: Sequence[Screened]) -> str:
-    """Ranked answers as CSV with a header."""
+def screening_csv(answers: Sequence[Screened], left_out: Sequence[LeftOut] = ()) -> str:
+    """Ranked answers as CSV with a header, then the places left out, without rank and with their reasons."""
     text = io.StringIO()
     names = list(Screened("", 0.0, "", None, None, None, "").report())
     table = csv.DictWriter(text, ["rank", *names], lineterminator="\n")
     table.writeheader()
     for rank, answer in enumerate(answers, start=1):
         table.writerow({"rank": rank, **answer.report()})
+    for item in left_out:
+        table.writerow({"contingency": item.name, "status": "left-out", "message": item.reason})
     return text.getvalue()
 
 

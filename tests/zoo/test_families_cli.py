@@ -59,7 +59,7 @@ def test_generated_members_are_reported_as_json(tmp_path):
     assert report["members"] == ["ieee9-bus-5-trip", "ieee9-bus-7-trip", "ieee9-bus-9-trip"]
     assert sorted(report["written"]) == sorted(path.name for path in tmp_path.iterdir())
     assert report["unchanged"] == []
-    assert {item["contingency"] for item in report["left_out"]} == {f"ieee9-bus-{k}-trip" for k in (1, 2, 3, 4, 6, 8)}
+    assert {item["place"] for item in report["left_out"]} == {f"ieee9-bus-{k}-trip" for k in (1, 2, 3, 4, 6, 8)}
     assert all(item["reason"] for item in report["left_out"])
     again = json.loads(run(*arguments, "--output", str(tmp_path)))
     assert again["written"] == [] and sorted(again["unchanged"]) == sorted(report["written"])
@@ -182,8 +182,9 @@ def test_screen_prints_the_ranking_with_its_assumptions():
 def test_screen_reports_json_csv_and_a_figure(tmp_path):
     table, figure = tmp_path / "ranking.csv", tmp_path / "ranking.png"
     arguments = ["screen", "ieee9", *MECHANICAL, "--jobs", "1", "--json", "--csv", str(table), "--plot", str(figure)]
-    reports = json.loads(run(*arguments))
-    assert len(reports) == 3
+    made = json.loads(run(*arguments))
+    reports = made["answers"]
+    assert len(reports) == 3 and made["left_out"] == []
     required = {"contingency", "alpha", "status", "cct_s", "duration_s", "restabilises", "reference", "T_s"}
     assert all(required <= report.keys() for report in reports)
     member = next(report for report in reports if report["contingency"] == "ieee9-mech-g2-restore")
@@ -195,9 +196,19 @@ def test_screen_reports_json_csv_and_a_figure(tmp_path):
     assert figure.read_bytes()[:4] == b"\x89PNG"
 
 
+def test_places_left_out_of_a_screen_stand_in_its_table_with_their_reasons():
+    rows = list(csv.DictReader(run("screen", "wscc9", *LINES, "--jobs", "1", "--csv", "-").splitlines()))
+    assert [row["status"] for row in rows[-3:]] == ["left-out"] * 3
+    assert all(row["rank"] == "" and row["cct_s"] == "" and "transformer" in row["message"] for row in rows[-3:])
+    assert [row["rank"] for row in rows[:-3]] == [str(k) for k in range(1, len(rows) - 2)]
+
+
 def test_a_screened_member_has_the_cct_of_the_contingency_alone():
     window = ["--T", "2.0", "--t-c", "0.25", "1.25", "--jobs", "1", "--json", "--alpha", "0.9"]
-    reports = json.loads(run("screen", "ieee14", *LINES, *window))
+    made = json.loads(run("screen", "ieee14", *LINES, *window))
+    reports = made["answers"]
+    left_out = {item["place"]: item["reason"] for item in made["left_out"]}
+    assert left_out["ieee14-line-4-7-remove"] == "is a transformer, not a line"
     member = next(report for report in reports if report["contingency"] == "ieee14-line-4-5-remove")
     alone = reference_cct(compile_contingency(load_contingency("ieee14-line-4-5-remove")), 0.9)
     assert member["cct_s"] == pytest.approx(alone.cct, abs=1e-9)
@@ -210,6 +221,7 @@ def test_a_screened_member_has_the_cct_of_the_contingency_alone():
         (["--alpha", "nan"], "at least 0"),
         (["--jobs", "0"], "--jobs"),
         (["--csv", "no-such-directory/x.csv"], "does not exist"),
+        (["--csv", "-", "--json"], "leave one out"),
         (["--plot", "figure.doc"], ".png"),
     ],
 )

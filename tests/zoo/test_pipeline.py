@@ -16,10 +16,11 @@ from contingencies.library import load_contingency
 from contingencies.stability import reference_boundary
 from registry.home import Home
 from registry.query import Registry
-from registry.store import deployments
+from registry.store import contingencies, deployments
 from registry.store.deployments import Gate
 from zoo.distill import distill_boundary
 from zoo.executor import Serial
+from zoo.orchestrate import Done
 from zoo.pipeline import Example, example, run_pipeline
 from zoo.sources import reference_source
 from zoo.training import TrainingRequest
@@ -192,6 +193,26 @@ def test_pipeline_makes_registers_and_deploys_a_family_with_one_command(tmp_path
     assert "error 0.1000 ms" in again.stdout
 
 
+def test_the_family_of_a_pipeline_is_described_as_that_of_a_screen(tmp_path, calls, monkeypatch):
+    monkeypatch.setattr("zoo.pipeline.example", lambda *arguments, **options: None)
+    monkeypatch.setattr("zoo.commands.pipeline._print", lambda result, shown: None)
+    monkeypatch.setattr(
+        "zoo.pipeline.run_jobs", lambda jobs, *rest: [Done(job, None, "not today", False) for job in jobs]
+    )
+    home = str(tmp_path / "home")
+    family = ("--system", "ieee9", "--fault", "line", "--clearing", "restore", "--position", "0.25", "--T", "1.5")
+    run("pipeline", *family, "--t-c", "0.3", "0.9", "--severity", "0.5", "2", "--jobs", "1", "--home", home)
+    with Home.open(home) as opened:
+        spec = opened.contingency(contingencies.find(opened.database, "ieee9-line-4-5-restore")).spec
+    assert spec.fault.position == 0.25 and spec.severity == (0.5, 2.0)
+    assert (spec.window.t_f, spec.window.T, spec.window.t_c) == (0.2, 1.5, (0.3, 0.9))
+    screened, piped = (
+        {option for parameter in zoo.get_command(None, name).params for option in parameter.opts}
+        for name in ("screen", "pipeline")
+    )
+    assert screened - {"system", "--alpha", "--reference", "--csv", "--plot"} <= piped
+
+
 def test_pipeline_of_one_name_uses_the_model_for_one_and_says_when_a_head_is_refused(tmp_path, calls):
     home = str(tmp_path / "home")
     result = run("pipeline", LINE, "--jobs", "1", "--max-mean-ms", "0", "--max-ms", "0", "--home", home)
@@ -211,6 +232,9 @@ def test_pipeline_of_one_name_uses_the_model_for_one_and_says_when_a_head_is_ref
         ((LINE, "ieee9-mech-g2-restore"), "different systems"),
         (("--system", "ieee9", "--fault", "line", "--clearing", "trip-feeders"), "family"),
         (("--system", "ieee39"), "registered"),
+        (("--system", "ieee39", "--position", "0.2"), "--position describes a family"),
+        ((LINE, "--T", "1.0"), "--T describes a family"),
+        (("--system", "ieee9", "--fault", "bus", "--clearing", "restore", "--position", "0.2"), "line faults only"),
     ],
 )
 def test_bad_requests_are_one_sentence(tmp_path, calls, arguments, words):

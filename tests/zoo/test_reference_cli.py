@@ -61,6 +61,21 @@ def test_a_curve_is_written_as_json_and_as_a_figure(tmp_path):
     assert figure.read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_range_of_severities_is_answered_and_written_as_a_table(tmp_path):
+    answers = run_json("reference-cct", PRIMARY, "--alpha", "0.8:1.0:0.1", "--alpha", 0.3)
+    assert [answer["alpha"] for answer in answers] == [0.8, 0.9, 1.0, 0.3]
+    table = tmp_path / "cct.csv"
+    arguments = ("reference-cct", PRIMARY, "--alpha", "0.8:1.0:0.1", "--alpha", 0.3, "--csv")
+    code, text, _ = run(*arguments, table)
+    assert code == 0 and text.count(PRIMARY) == 4
+    code, printed, _ = run(*arguments, "-")
+    assert code == 0 and printed == table.read_text()
+    rows = list(csv.DictReader(printed.splitlines()))
+    assert [row["status"] for row in rows] == ["finite"] * 3 + ["right-censored"]
+    assert [float(row["cct_s"]) for row in rows[:3]] == [answer["cct_s"] for answer in answers[:3]]
+    assert rows[3]["cct_s"] == "" and rows[0]["T_s"] == "2.0"
+
+
 def test_people_see_the_instant_and_the_duration():
     code, output, _ = run("reference-cct", PRIMARY, "--alpha", 0.93)
     assert code == 0
@@ -120,7 +135,11 @@ def test_listings_and_descriptions_hold_the_shipped_ones():
         (("reference-cct", "nowhere.yaml", "--alpha", 1), 3, "no such file"),
         (("reference-cct", PRIMARY), 2, "--alpha A or --curve"),
         (("reference-cct", PRIMARY, "--alpha", 1, "--curve"), 2, "--alpha A or --curve"),
-        (("reference-cct", PRIMARY, "--alpha", "x"), 2, "not a valid float"),
+        (("reference-cct", PRIMARY, "--alpha", "x"), 2, "neither a finite number nor LO:HI:STEP"),
+        (("reference-cct", PRIMARY, "--alpha", "1:0:0.1"), 2, "empty range"),
+        (("reference-cct", PRIMARY, "--alpha", 1, "--csv", "no/such/folder.csv"), 2, "cannot be written"),
+        (("reference-cct", PRIMARY, "--alpha", 1, "--csv", "-", "--json"), 2, "leave one out"),
+        (("simulate", PRIMARY, "--alpha", 1, "--t-c", 0.5, "--csv", "-", "--json"), 2, "leave one out"),
         (("reference-cct", PRIMARY, "--alpha", "nan"), 2, "finite number"),
         (("reference-cct", PRIMARY, "--alpha", 1, "--plot", "x.png"), 2, "add --curve"),
         (("reference-cct", PRIMARY, "--alpha", 1, "--reference", "exact"), 2, "not one of"),

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import json_option, print_json, registry_options
-from zoo.commands.pipeline import executor_options
+from zoo.commands.common import executor_options, json_option, print_json, registry_options
 from zoo.commands.train import send_to_mlflow
 
 if TYPE_CHECKING:

@@ -1,6 +1,5 @@
 """Commands on what a trained surrogate implies: its stability boundary, and certificates of its CCT errors."""
 
-import csv
 import math
 from contextlib import ExitStack
 from pathlib import Path
@@ -8,7 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import json_option, print_json, progress, registry_options
+from zoo.commands.common import (
+    alpha_option,
+    check_csv,
+    csv_option,
+    csv_text,
+    file_option,
+    json_option,
+    parse_severities,
+    print_json,
+    progress,
+    registry_options,
+    write_csv,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,17 +29,10 @@ if TYPE_CHECKING:
     from zoo.assess import Assessment
     from zoo.checkpoints import Loaded
 
-file_option = click.Path(dir_okay=False, path_type=Path)
 checkpoint_option = click.option(
     "--checkpoint", type=click.IntRange(1), metavar="ID", help="Which checkpoint; default: the newest of NAME."
 )
-alpha_option = click.option(
-    "--alpha",
-    "alphas",
-    multiple=True,
-    metavar="LO:HI:STEP",
-    help="Severities; may be given several times.  [default: the 50 between those of the training grid]",
-)
+severities_option = alpha_option("the 50 between those of the training grid")
 reference_option = click.option(
     "--reference",
     type=click.Choice(["strict", "fast"]),
@@ -58,7 +62,6 @@ def _severities(alphas: tuple[str, ...], loaded: "Loaded") -> Any:
     import numpy as np
 
     from contingencies.stability import check_scenario
-    from zoo.commands.query import parse_severities
     from zoo.datasets import evaluation_grid
 
     operators = loaded.surrogate.members[loaded.member]
@@ -88,12 +91,12 @@ class _Stages:
 @click.command()
 @click.argument("name")
 @checkpoint_option
-@alpha_option
+@severities_option
 @click.option("--margin", type=click.Choice(["smooth", "hard"]), help="Default: the surrogate's own.")
 @reference_option
 @click.option("--dae", is_flag=True, help="Also simulate the full network, at 21 severities.")
 @click.option("--plot", type=file_option, help="Write the margin map and the boundaries (PNG, SVG or PDF).")
-@click.option("--csv", "csv_file", type=file_option, help="Write one row per severity.")
+@csv_option("one row per severity")
 @registry_options
 @json_option
 def boundary(
@@ -104,7 +107,7 @@ def boundary(
     reference: "Reference",
     dae: bool,
     plot: Path | None,
-    csv_file: Path | None,
+    csv_file: str | None,
     home: str,
     registry: str | None,
     as_json: bool,
@@ -113,19 +116,21 @@ def boundary(
     from espinn_moe.margins import MarginRule
     from zoo.assess import assess_boundary, margin_picture
 
+    check_csv(csv_file, as_json)
     loaded, number = _loaded(name, checkpoint, home, registry)
     severities = _severities(alphas, loaded)
     rule = None if margin is None else MarginRule(margin)
     with ExitStack() as stack:
         found = assess_boundary(loaded.surrogate, severities, loaded.member, rule, reference, dae, _Stages(name, stack))
-    if csv_file:
-        _write_csv(csv_file, found.rows())
     if plot:
         from zoo.boundary_figures import plot_learned_boundary
         from zoo.figures import save_figure
 
         picture = margin_picture(loaded.surrogate, loaded.member, found.rule)
         save_figure(plot_learned_boundary(found, picture), plot)
+    rows = found.rows()
+    if csv_file and write_csv(csv_file, csv_text(list(rows[0]), rows)):
+        return
     if as_json:
         made = {"model": loaded.model, "checkpoint": number} | found.summary() | {"rows": found.rows()}
         if found.dae is not None:
@@ -178,10 +183,10 @@ def _print_boundary(found: "Assessment") -> None:
 @click.command()
 @click.argument("name")
 @checkpoint_option
-@alpha_option
+@severities_option
 @reference_option
 @click.option("--plot", type=file_option, help="Write errors, estimates and bounds (PNG, SVG or PDF).")
-@click.option("--csv", "csv_file", type=file_option, help="Write one row per severity.")
+@csv_option("one row per severity")
 @registry_options
 @json_option
 def certify(
@@ -190,7 +195,7 @@ def certify(
     alphas: tuple[str, ...],
     reference: "Reference",
     plot: Path | None,
-    csv_file: Path | None,
+    csv_file: str | None,
     home: str,
     registry: str | None,
     as_json: bool,
@@ -200,8 +205,12 @@ def certify(
     Beside the true error stand the dual-weighted residual estimate, its absolute-value bound, and the paper's
     theorem with the logarithmic norm and with uniform Lipschitz constants.
     """
+    from dataclasses import fields
+
+    from espinn_moe.certificate import CertificateRow
     from zoo.assess import certificate_summary, certify_boundary
 
+    check_csv(csv_file, as_json)
     loaded, number = _loaded(name, checkpoint, home, registry)
     severities = _severities(alphas, loaded)
     with ExitStack() as stack:
@@ -209,13 +218,14 @@ def certify(
     operators = loaded.surrogate.members[loaded.member]
     summary = certificate_summary(rows, operators.window.t_c[1] - operators.window.t_c[0])
     plain = [_json_row(row) for row in rows]
-    if csv_file and plain:
-        _write_csv(csv_file, plain)
     if plot and rows:
         from zoo.boundary_figures import plot_certificates
         from zoo.figures import save_figure
 
         save_figure(plot_certificates(operators, rows, reference), plot)
+    columns = [*(column.name for column in fields(CertificateRow)), "error"]
+    if csv_file and write_csv(csv_file, csv_text(columns, plain)):
+        return
     if as_json:
         print_json(
             {"contingency": name, "model": loaded.model, "checkpoint": number} | summary | {"certificates": plain}
@@ -267,15 +277,3 @@ def _print_certificates(rows: "list[CertificateRow]", summary: dict[str, Any]) -
 
 def _number(value: float | None, width: int, digits: int) -> str:
     return f"{'-':>{width}}" if value is None or value != value else f"{value:{width}.{digits}f}"
-
-
-def _write_csv(path: Path, rows: list[dict[str, Any]]) -> None:
-    from contingencies.errors import UsageError
-
-    try:
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(rows)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written ({error.strerror}); choose another place.") from None

@@ -2,18 +2,21 @@
 
 import click
 
-from zoo.commands.common import json_option, print_json, progress, registry_options
+from zoo.commands.common import (
+    alias_option,
+    alpha_option,
+    json_option,
+    parse_severities,
+    print_json,
+    progress,
+    registry_options,
+)
 
 
 @click.command()
 @click.argument("names", nargs=-1, required=True)
-@click.option(
-    "--alpha",
-    "alphas",
-    multiple=True,
-    help="Severity, or START:END:STEP; may be given several times.  [default: the middle of the finite range]",
-)
-@click.option("--alias", default="production", show_default=True, help="Which deployment answers.")
+@alpha_option("the middle of the finite range")
+@alias_option
 @registry_options
 @json_option
 def compare(
@@ -25,7 +28,6 @@ def compare(
     from registry.home import Home
     from registry.store import contingencies as store
     from zoo.commands.pipeline import example_line
-    from zoo.commands.query import parse_severities
     from zoo.pipeline import example
 
     severities = parse_severities(alphas) if alphas else [None]

@@ -2,27 +2,16 @@
 
 import click
 
-from zoo.commands.common import json_option, print_json, registry_options
+from zoo.commands.common import budget_options, data_options, json_option, print_json, registry_options, resume_option
 from zoo.commands.train import training_progress
 
 
 @click.command("add-expert")
 @click.argument("checkpoint", type=click.IntRange(1))
 @click.argument("name")
-@click.option("--fraction", type=float, default=1.0, show_default=True, help="Part of NAME's training scenarios.")
-@click.option("--seed", type=click.IntRange(0, 2**31), default=0, show_default=True, help="Weights and data.")
-@click.option(
-    "--budget",
-    type=click.Choice(["quick", "standard", "paper"]),
-    default="standard",
-    show_default=True,
-    help="Takes less than a fifth of the time of train-moe at this budget.",
-)
-@click.option("--minutes", type=float, help="Train for so long instead.")
-@click.option("--steps", type=int, help="Train for so many steps instead; such a run is reproducible.")
-@click.option(
-    "--resume/--fresh", default=True, show_default=True, help="Continue an interrupted training, or start anew."
-)
+@data_options("Part of NAME's training scenarios.")
+@budget_options("Takes less than a fifth of the time of train-moe at this budget.")
+@resume_option
 @registry_options
 @json_option
 def add_expert(

@@ -1,89 +1,28 @@
 """Commands on whole families of contingencies: write their specs, rank them by critical clearing time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import json_option, print_json, progress
+from zoo.commands.common import (
+    check_csv,
+    csv_option,
+    file_option,
+    json_option,
+    print_json,
+    progress,
+    recipe_of,
+    recipe_options,
+    severity_option,
+    write_csv,
+)
 
 if TYPE_CHECKING:
-    from contingencies.families import LeftOut, Recipe
-    from contingencies.spec import Record
+    from contingencies.families import LeftOut
     from contingencies.stability import Reference
     from zoo.screening import Screened
-
-CLEARINGS = ("remove-line", "restore", "trip-feeders", "restore-mechanical", "set-mechanical")
-APPLIES_TO = {  # options that only one kind of fault has
-    "position": "line",
-    "shunt_g": "bus",
-    "shunt_b": "bus",
-    "coefficient": "mechanical",
-    "factor": "mechanical",
-}
-file_option = click.Path(dir_okay=False, path_type=Path)
-
-
-def recipe_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The options that describe what happens at every member."""
-    options = [
-        click.argument("system"),
-        click.option("--fault", type=click.Choice(["line", "bus", "mechanical"]), required=True, help="Kind of fault."),
-        click.option("--clearing", type=click.Choice(CLEARINGS), required=True, help="How every member is cleared."),
-        click.option("--position", type=float, help="Line faults: fraction from the lower bus number.  [default: 0.5]"),
-        click.option("--shunt-g", type=float, help="Bus faults: conductance at severity 1, pu.  [default: 0]"),
-        click.option("--shunt-b", type=float, help="Bus faults: susceptance at severity 1, pu.  [default: -100]"),
-        click.option(
-            "--coefficient", type=float, help="Mechanical: relative change of P_m at severity 1.  [default: 1.25]"
-        ),
-        click.option("--factor", type=float, help="set-mechanical: post-clearing P_m over pre-fault P_m."),
-        click.option("--t-f", type=float, help="Fault applied, s.  [default: 0.2]"),
-        click.option("--T", "t_end", type=float, help="End of the study, s.  [default: 2.5]"),
-        click.option("--t-c", type=(float, float), help="First and last clearing instant, s.  [default: 0.21 1.21]"),
-        click.option("--max-separation", type=float, help="Admissible rotor-angle separation, rad.  [default: pi]"),
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def _recipe(fault: Any, clearing: str, severity: tuple[float, float] | None = None, **given: Any) -> "Recipe":
-    from contingencies.errors import UsageError
-    from contingencies.families import SHUNT, WINDOW, Recipe
-    from contingencies.spec import Shunt, Stability, Window
-
-    stated = {name: value for name, value in given.items() if value is not None}
-    for name, kind in APPLIES_TO.items():
-        if name in stated and kind != fault:
-            raise UsageError(f"--{name.replace('_', '-')} applies to {kind} faults only; leave it out.")
-    parts: dict[str, Any] = {name: stated[name] for name in ("position", "coefficient", "factor") if name in stated}
-    if severity is not None:
-        parts["severity"] = severity
-    if "max_separation" in stated:
-        parts["stability"] = _checked(Stability, {"max_separation_rad": stated["max_separation"]})
-    shunt = {"g": stated.get("shunt_g", SHUNT.g), "b": stated.get("shunt_b", SHUNT.b)}
-    window = {
-        "t_f": stated.get("t_f", WINDOW.t_f),
-        "T": stated.get("t_end", WINDOW.T),
-        "t_c": stated.get("t_c", WINDOW.t_c),
-    }
-    return Recipe(fault, clearing, shunt=_checked(Shunt, shunt), window=_checked(Window, window), **parts)
-
-
-def _checked(record: "type[Record]", values: dict[str, Any]) -> Any:
-    """A part of the recipe, or one sentence about the option that is wrong."""
-    from pydantic import ValidationError
-
-    from contingencies.errors import UsageError
-
-    try:
-        return record(**values)
-    except ValidationError as error:
-        first = error.errors()[0]
-        message = first["msg"].removeprefix("Value error, ")
-        field = "".join(f"{step}: " for step in first["loc"][:1])
-        raise UsageError(f"{field}{message[0].lower()}{message[1:]}.") from None
 
 
 def _print_left_out(left_out: "Sequence[LeftOut]") -> None:
@@ -94,9 +33,14 @@ def _print_left_out(left_out: "Sequence[LeftOut]") -> None:
             click.echo(f"  {item.name:{width}}  {item.reason}")
 
 
+def _left_out_report(left_out: "Sequence[LeftOut]") -> list[dict[str, str]]:
+    return [{"place": item.name, "reason": item.reason} for item in left_out]
+
+
 @click.command("generate-contingencies")
-@recipe_options
-@click.option("--severity", type=(float, float), help="Smallest and largest severity.  [default: 0 1]")
+@click.argument("system")
+@recipe_options()
+@severity_option
 @click.option(
     "--output", type=click.Path(file_okay=False, path_type=Path), required=True, help="Directory, made if missing."
 )
@@ -121,7 +65,7 @@ def generate_contingencies(
     from contingencies.library import load_system
     from contingencies.spec_files import system_reference, write_contingencies
 
-    recipe = _recipe(fault, clearing, severity, **options)
+    recipe = recipe_of(fault, clearing, severity, **options)
     family = generate_family(load_system(system), recipe, system_reference(system, output))
     result = write_contingencies(family.members, output, force)
     if as_json:
@@ -132,7 +76,7 @@ def generate_contingencies(
                 "members": [member.name for member in family.members],
                 "written": [path.name for path in result.written],
                 "unchanged": [path.name for path in result.unchanged],
-                "left_out": [{"contingency": item.name, "reason": item.reason} for item in family.left_out],
+                "left_out": _left_out_report(family.left_out),
             }
         )
         return
@@ -142,7 +86,8 @@ def generate_contingencies(
 
 
 @click.command()
-@recipe_options
+@click.argument("system")
+@recipe_options()
 @click.option("--alpha", type=float, default=1.0, show_default=True, help="Severity.")
 @click.option(
     "--reference",
@@ -152,7 +97,7 @@ def generate_contingencies(
     help="Strict SciPy protocol, compiled ODE, or full-network DAE.",
 )
 @click.option("--jobs", type=click.IntRange(min=1), help="Worker processes.  [default: one per core]")
-@click.option("--csv", "csv_file", type=file_option, help="Write the ranked answers as CSV.")
+@csv_option("the ranked answers, and the places left out,")
 @click.option("--plot", type=file_option, help="Write a figure of the most critical members (PNG, SVG or PDF).")
 @json_option
 def screen(
@@ -162,7 +107,7 @@ def screen(
     alpha: float,
     reference: "Reference",
     jobs: int | None,
-    csv_file: Path | None,
+    csv_file: str | None,
     plot: Path | None,
     as_json: bool,
     **options: Any,
@@ -179,20 +124,21 @@ def screen(
     from contingencies.reduction import reduce_network
     from zoo import screening
 
-    recipe = _recipe(fault, clearing, **options)
-    _check_destinations(csv_file, plot)
+    recipe = recipe_of(fault, clearing, **options)
+    check_csv(csv_file, as_json)
+    _check_figure(plot)
     loaded = load_system(system)
     family = generate_family(loaded, recipe)
     operators = compile_family(family.members, reduce_network(solve_network(loaded)))
     with progress(f"{loaded.name} ({reference})", len(operators)) as report:
         answers = screening.screen(operators, alpha, reference, jobs, report)
-    if csv_file:
-        _write_file(csv_file, screening.screening_csv(answers))
     title = f"{loaded.name}: {fault} faults, {clearing}, severity {alpha:g}"
     if plot:
         from zoo.figures import save_figure
 
         save_figure(screening.plot_screening(answers, recipe.window.t_c, recipe.window.t_f, title), plot)
+    if csv_file and write_csv(csv_file, screening.screening_csv(answers, family.left_out)):
+        return
     window = recipe.window
     if as_json:
         assumed = {  # a CCT without its window and criterion means nothing
@@ -201,7 +147,15 @@ def screen(
             "T_s": window.T,
             "max_separation_rad": recipe.stability.max_separation_rad,
         }
-        print_json([answer.report() | assumed for answer in answers])
+        print_json(
+            {
+                "system": loaded.name,
+                "fault": fault,
+                "clearing": clearing,
+                "answers": [answer.report() | assumed for answer in answers],
+                "left_out": _left_out_report(family.left_out),
+            }
+        )
         return
     click.echo(
         f"{title}; t_f = {window.t_f:g} s, t_c in [{window.t_c[0]:g}, {window.t_c[1]:g}] s, T = {window.T:g} s, "
@@ -211,23 +165,15 @@ def screen(
     _print_left_out(family.left_out)
 
 
-def _check_destinations(csv_file: Path | None, plot: Path | None) -> None:
-    """Refuse a file that could not be written, before the work rather than after it."""
+def _check_figure(plot: Path | None) -> None:
+    """Refuse a figure that could not be written, before the work rather than after it."""
     from contingencies.errors import UsageError
     from zoo.figures import FORMATS
 
-    for path in (csv_file, plot):
-        if path and not path.parent.is_dir():
-            raise UsageError(f"{path}: its directory does not exist; make it first.")
+    if plot and not plot.parent.is_dir():
+        raise UsageError(f"{plot}: its directory does not exist; make it first.")
     if plot and plot.suffix.lower() not in FORMATS:
         raise UsageError(f"{plot}: a figure is written as {', '.join(FORMATS)}; choose such a file name.")
-
-
-def _write_file(path: Path, text: str) -> None:
-    from contingencies.files import user_file
-
-    with user_file(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
 
 
 def _print_ranking(answers: "Sequence[Screened]") -> None:

@@ -8,25 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import PROGRESS_INTERVAL_S, json_option, print_json, registry_options
+from zoo.commands.common import (
+    PROGRESS_INTERVAL_S,
+    RECIPE,
+    alias_option,
+    budget_options,
+    data_options,
+    executor_options,
+    gate_options,
+    json_option,
+    print_json,
+    recipe_of,
+    recipe_options,
+    registry_options,
+    severity_option,
+)
 
 if TYPE_CHECKING:
+    from contingencies.families import Recipe
     from registry.home import Home
     from registry.schema import ContingencyRow
     from zoo.pipeline import Example, PipelineResult
 
 BAR = 24  # characters
 WORDS = {"train": "training", "distill": "boundaries and heads"}
-
-
-def executor_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Where many tasks run."""
-    command = click.option(
-        "--cluster", metavar="URL", help="Scheduler of a Dask cluster, as tcp://host:8786; its workers see the home."
-    )(command)
-    return click.option(
-        "--jobs", type=click.IntRange(min=1), help="Worker processes of one thread each.  [default: one per core]"
-    )(command)
 
 
 @contextmanager
@@ -59,24 +64,11 @@ def stages() -> Iterator[Callable[[str, float, str], None]]:
 @click.option(
     "--system", metavar="NAME", help="A whole system: its registered contingencies, or a family made by --fault."
 )
-@click.option("--fault", type=click.Choice(["line", "bus", "mechanical"]), help="Make the family: kind of fault.")
-@click.option(
-    "--clearing",
-    type=click.Choice(["remove-line", "restore", "trip-feeders", "restore-mechanical"]),
-    help="Make the family: how every member is cleared.",
-)
+@recipe_options(required=False)
+@severity_option
 @click.option("--model", help="A surrogate.  [default: es-pinn-chained for one contingency, moe-chained for several]")
-@click.option("--fraction", type=float, default=1.0, show_default=True, help="Part of the training scenarios.")
-@click.option("--seed", type=click.IntRange(0, 2**31), default=0, show_default=True, help="Weights and data.")
-@click.option(
-    "--budget",
-    type=click.Choice(["quick", "standard", "paper"]),
-    default="standard",
-    show_default=True,
-    help="How long to train.",
-)
-@click.option("--minutes", type=float, help="Train for so long instead.")
-@click.option("--steps", type=int, help="Train for so many steps instead; such a run is reproducible.")
+@data_options()
+@budget_options()
 @click.option(
     "--strict",
     type=click.IntRange(1, 1000),
@@ -84,9 +76,8 @@ def stages() -> Iterator[Callable[[str, float, str], None]]:
     show_default=True,
     help="Severities of each head measured against the strict ODE (seconds each).",
 )
-@click.option("--max-mean-ms", type=click.FloatRange(0), default=2.0, show_default=True, help="Gate: mean error.")
-@click.option("--max-ms", type=click.FloatRange(0), default=10.0, show_default=True, help="Gate: maximum error.")
-@click.option("--alias", default="production", show_default=True, help="Deploy under this alias.")
+@gate_options
+@alias_option
 @click.option("--reason", default="pipeline", show_default=True, help="Why, for the record.")
 @click.option("--fresh", is_flag=True, help="Train and distill anew what an earlier run has done.")
 @executor_options
@@ -111,7 +102,8 @@ def pipeline(
 
     One training; then, for every member in parallel, boundary, head, measurement against the strict ODE, gate and
     deployment. With --system, --fault and --clearing the family is generated and registered first. Run
-    again, the same command continues where it was interrupted. Exit code 6 when a head was refused.
+    again, the same command continues where it was interrupted. Exit code 6 when a head was refused. The options from
+    --position to --severity describe the family as those of 'screen' and 'generate-contingencies' do.
     """
     import torch
 
@@ -119,14 +111,17 @@ def pipeline(
     from registry.home import Home
     from registry.store.deployments import Gate
     from zoo.executor import make_executor
+    from zoo.family_training import members_of
     from zoo.pipeline import example, run_pipeline
     from zoo.training import TrainingRequest
 
     torch.set_num_threads(1)  # two threads on shared cores are slower, and one makes runs reproducible
     executor = make_executor(jobs, cluster)
     deployment = {key: options.pop(key) for key in ("strict", "alias", "reason", "fresh")}
+    family = {key: options.pop(key) for key in (*RECIPE, "severity")}
+    recipe = _family_recipe(names, system, fault, clearing, family)
     with Home.open(home, registry) as opened:
-        rows = _members(opened, names, system, fault, clearing)
+        rows = members_of(opened, names, system) if recipe is None else _generated(opened, system or "", recipe)
         chosen = model or ("es-pinn-chained" if len(rows) == 1 else "moe-chained")
         with stages() as report:
             result = run_pipeline(
@@ -149,35 +144,33 @@ def pipeline(
         raise GateError(f"{len(refused)} of {len(rows)} heads were not deployed; the reasons are above.")
 
 
-def _members(
-    home: "Home", names: tuple[str, ...], system: str | None, fault: Any, clearing: str | None
-) -> "list[ContingencyRow]":
+def _family_recipe(
+    names: tuple[str, ...], system: str | None, fault: Any, clearing: str | None, family: dict[str, Any]
+) -> "Recipe | None":
+    """The family that is to be made, if any; a request that is none is refused before anything is made."""
     from contingencies.errors import UsageError
-    from zoo.family_training import members_of
 
     if bool(names) == bool(system):
         raise UsageError("name either contingencies or their --system.")
     if (fault is None) != (clearing is None):
         raise UsageError("--fault and --clearing make a family together; give both or neither.")
-    if names:
-        if fault is not None:
-            raise UsageError("--fault and --clearing make a family of a --system; leave out the names.")
-        return members_of(home, names)
-    assert system is not None
-    if fault is None:
-        return members_of(home, (), system)
-    return _generated(home, system, fault, clearing or "")
+    if names and fault is not None:
+        raise UsageError("--fault and --clearing make a family of a --system; leave out the names.")
+    for key, value in family.items():
+        if value is not None and fault is None:
+            option = "T" if key == "t_end" else key.replace("_", "-")
+            raise UsageError(f"--{option} describes a family; give --fault and --clearing, or leave it out.")
+    return None if fault is None or clearing is None else recipe_of(fault, clearing, **family)
 
 
-def _generated(home: "Home", system: str, fault: Any, clearing: str) -> "list[ContingencyRow]":
+def _generated(home: "Home", system: str, recipe: "Recipe") -> "list[ContingencyRow]":
     from contingencies.errors import UsageError
-    from contingencies.families import Recipe, generate_family
+    from contingencies.families import generate_family
     from contingencies.library import load_system
 
-    loaded = load_system(system)
-    family = generate_family(loaded, Recipe(fault, clearing))
+    family = generate_family(load_system(system), recipe)
     if not family.members:
-        raise UsageError(f"{system} has no place for {fault} faults cleared by {clearing}.")
+        raise UsageError(f"{system} has no place for {recipe.fault} faults cleared by {recipe.clearing}.")
     rows = [result.row for result in home.register(family.members)]
     click.echo(f"{len(rows)} contingencies registered; {len(family.left_out)} places left out", err=True)
     return rows

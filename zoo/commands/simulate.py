@@ -5,7 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import json_option, print_json, progress, registry_options
+from zoo.commands.common import (
+    alpha_option,
+    check_csv,
+    csv_option,
+    csv_text,
+    file_option,
+    json_option,
+    parse_severities,
+    print_json,
+    progress,
+    registry_options,
+    write_csv,
+)
 
 if TYPE_CHECKING:
     from contingencies.ode import Trajectory
@@ -13,6 +25,10 @@ if TYPE_CHECKING:
     from contingencies.stability import Reference
 
 CURVE_POINTS = 101  # severities of a whole boundary
+CSV_FIELDS = (  # of an answer, with what it assumes
+    "contingency", "alpha", "status", "cct_s", "duration_s", "restabilises", "reference", "in_domain", "t_f_s", "T_s",
+    "max_separation_rad",
+)  # fmt: skip
 
 reference_option = click.option(
     "--reference",
@@ -21,7 +37,6 @@ reference_option = click.option(
     show_default=True,
     help="Strict SciPy protocol, compiled ODE, or full-network DAE.",
 )
-file_option = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command()
@@ -30,7 +45,7 @@ file_option = click.Path(dir_okay=False, path_type=Path)
 @click.option("--t-c", type=float, required=True, help="Clearing instant on the simulation clock, s.")
 @reference_option
 @click.option("--plot", type=file_option, help="Write a figure of angles and speeds (PNG, SVG or PDF).")
-@click.option("--csv", "csv_file", type=file_option, help="Write the trajectory as CSV.")
+@csv_option("the trajectory")
 @registry_options
 @json_option
 def simulate(
@@ -39,24 +54,25 @@ def simulate(
     t_c: float,
     reference: "Reference",
     plot: Path | None,
-    csv_file: Path | None,
+    csv_file: str | None,
     home: str,
     registry: str | None,
     as_json: bool,
 ) -> None:
     """Simulate one scenario of contingency NAME and say whether it stays in step."""
     from contingencies.operators import compile_contingency
-    from contingencies.trajectories import reference_trajectory, write_csv
+    from contingencies.trajectories import reference_trajectory, trajectory_csv
     from zoo.resolve import find_contingency
 
+    check_csv(csv_file, as_json)
     operators = compile_contingency(find_contingency(name, home, registry))
     trajectory = reference_trajectory(operators, alpha, t_c, reference)
-    if csv_file:
-        write_csv(operators, trajectory, csv_file)
     if plot:
         from zoo.figures import plot_trajectory, save_figure
 
         save_figure(plot_trajectory(operators, trajectory, alpha, t_c), plot)
+    if csv_file and write_csv(csv_file, trajectory_csv(operators, trajectory)):
+        return
     summary = _scenario_summary(operators, trajectory, alpha, t_c, reference)
     if as_json:
         print_json(summary)
@@ -93,18 +109,20 @@ def _scenario_summary(
 
 @click.command("reference-cct")
 @click.argument("name")
-@click.option("--alpha", type=float, multiple=True, help="Severity; may be given several times.")
+@alpha_option()
 @click.option("--curve", is_flag=True, help=f"The whole boundary, at {CURVE_POINTS} severities.")
 @reference_option
 @click.option("--plot", type=file_option, help="With --curve: write a figure (PNG, SVG or PDF).")
+@csv_option("one row per severity")
 @registry_options
 @json_option
 def reference_cct(
     name: str,
-    alpha: tuple[float, ...],
+    alphas: tuple[str, ...],
     curve: bool,
     reference: "Reference",
     plot: Path | None,
+    csv_file: str | None,
     home: str,
     registry: str | None,
     as_json: bool,
@@ -121,12 +139,14 @@ def reference_cct(
     from contingencies.reports import cct_sentence, describe_cct
     from zoo.resolve import find_contingency
 
-    if bool(alpha) == curve:
+    if bool(alphas) == curve:
         raise UsageError("give either --alpha A or --curve.")
+    check_csv(csv_file, as_json)
     if plot and not curve:
         raise UsageError("--plot draws the whole boundary; add --curve.")
+    given = parse_severities(alphas)
     operators = compile_contingency(find_contingency(name, home, registry))
-    severities = np.linspace(*operators.severity, CURVE_POINTS) if curve else np.array(alpha)
+    severities = np.linspace(*operators.severity, CURVE_POINTS) if curve else np.array(given)
     for value in severities:
         stability.check_scenario(operators, float(value))
     answers = []
@@ -139,6 +159,10 @@ def reference_cct(
 
         save_figure(plot_boundary(operators, stability.boundary_of(answers, reference)), plot)
     reports = [describe_cct(operators, answer) for answer in answers]
+    if csv_file and write_csv(
+        csv_file, csv_text(CSV_FIELDS, [{key: report[key] for key in CSV_FIELDS} for report in reports])
+    ):
+        return
     if as_json:
         print_json(reports if curve or len(reports) > 1 else reports[0])
         return

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import json_option, print_json, registry_options
-from zoo.commands.pipeline import executor_options
+from zoo.commands.common import (
+    budget_options,
+    executor_options,
+    family_options,
+    json_option,
+    print_json,
+    registry_options,
+)
 
 if TYPE_CHECKING:
     from zoo.orchestrate import Done
@@ -32,23 +38,12 @@ def _numbers(text: str, kind: Any, what: str) -> tuple[Any, ...]:
     help="Of moe, separate, moe-chained and separate-chained, separated by commas.",
 )
 @click.option("--seeds", type=click.IntRange(1, 1000), default=5, show_default=True, help="Seeds 0, 1, ... of each.")
-@click.option(
-    "--contingency",
-    "names",
-    metavar="NAME",
-    multiple=True,
-    help="A member; repeat it for each. Default: all registered contingencies of the one system there is.",
+@family_options
+@budget_options(
+    "Training time of all members together, the same for every method.",
+    "So many minutes for all members together instead.",
+    "So many steps for every training instead: equal epochs, not equal time.",
 )
-@click.option("--system", metavar="NAME", help="All registered contingencies of this system.")
-@click.option(
-    "--budget",
-    type=click.Choice(["quick", "standard", "paper"]),
-    default="standard",
-    show_default=True,
-    help="Training time of all members together, the same for every method.",
-)
-@click.option("--minutes", type=float, help="So many minutes for all members together instead.")
-@click.option("--steps", type=int, help="So many steps for every training instead: equal epochs, not equal time.")
 @click.option(
     "--focus/--no-focus",
     default=None,

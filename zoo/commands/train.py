@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import PROGRESS_INTERVAL_S, json_option, print_json, registry_options
+from zoo.commands.common import PROGRESS_INTERVAL_S, json_option, print_json, training_options
 
 if TYPE_CHECKING:
     from espinn_moe.train import Progress
@@ -17,44 +17,6 @@ if TYPE_CHECKING:
 
 BAR = 24  # characters
 REFERENCE_CONTINGENCY = "ieee30-line-3-4-restore"  # whose six machines give the paper's parameter counts
-
-
-def training_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Options that every training command has."""
-    options: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
-        click.option("--fraction", type=float, default=1.0, show_default=True, help="Part of the training scenarios."),
-        click.option("--seed", type=click.IntRange(0, 2**31), default=0, show_default=True, help="Weights and data."),
-        click.option(
-            "--budget",
-            type=click.Choice(["quick", "standard", "paper"]),
-            default="standard",
-            show_default=True,
-            help="How long to train; docs/surrogates.md has the minutes.",
-        ),
-        click.option("--minutes", type=float, help="Train for so long instead."),
-        click.option("--steps", type=int, help="Train for so many steps instead; such a run is reproducible."),
-        click.option(
-            "--focus/--no-focus",
-            default=True,
-            show_default=True,
-            help="Learn only what decides stability: up to a separation of 1.5 pi. The paper's protocol is --no-focus.",
-        ),
-        click.option("--dtype", type=click.Choice(["float32", "float64"]), help="Default: the model's own."),
-        click.option(
-            "--resume/--fresh",
-            default=True,
-            show_default=True,
-            help="Continue an interrupted training of the same request, or start anew.",
-        ),
-        click.option(
-            "--mlflow/--no-mlflow", default=True, show_default=True, help="Send the run to MLflow at the end."
-        ),
-        registry_options,
-        json_option,
-    ]
-    for option in reversed(options):
-        command = option(command)
-    return command
 
 
 @contextmanager
@@ -182,8 +144,8 @@ def train(model: str, name: str, home: str, registry: str | None, as_json: bool,
     """Train surrogate MODEL on contingency NAME.
 
     MODEL is one that 'cct-zoo models' lists; NAME is registered (NAME@VERSION for an older version) or
-    shipped. The checkpoint becomes the default source of 'boundary' and 'distill' for NAME. Ctrl-C saves: the
-    same command continues.
+    shipped. The checkpoint becomes the one that 'boundary', 'certify' and 'distill --source latest' take for
+    NAME. Ctrl-C saves: the same command continues.
     """
     import torch
 

@@ -1,24 +1,11 @@
 """Commands that train a whole family of contingencies: in one mixture of experts, or one by one."""
 
-from collections.abc import Callable
 from typing import Any
 
 import click
 
-from zoo.commands.common import print_json
-from zoo.commands.train import print_trained, send_to_mlflow, trained_report, training_options, training_progress
-
-
-def family_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Which contingencies make up the family."""
-    command = click.option("--system", metavar="NAME", help="All registered contingencies of this system.")(command)
-    return click.option(
-        "--contingency",
-        "names",
-        metavar="NAME",
-        multiple=True,
-        help="A member; repeat it for each. Default: all registered contingencies of the one system there is.",
-    )(command)
+from zoo.commands.common import family_options, print_json, training_options
+from zoo.commands.train import print_trained, send_to_mlflow, trained_report, training_progress
 
 
 @click.command("train-moe")
@@ -46,8 +33,8 @@ def train_moe(
 ) -> None:
     """Train one hard-routed mixture of experts for a family of contingencies of one system.
 
-    The checkpoint becomes the default source of 'boundary' and 'distill' for every member. Ctrl-C saves: the
-    same command continues.
+    The checkpoint becomes the one that 'boundary', 'certify' and 'distill --source latest' take for every
+    member. Ctrl-C saves: the same command continues.
     """
     import torch
 
