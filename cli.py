@@ -24,6 +24,7 @@ COMMANDS = {  # name -> module of zoo.commands that holds it
     "register-contingency": "register",
     "distill": "heads",
     "heads": "heads",
+    "checkpoints": "checkpoints",
     "deploy": "deployments",
     "rollback": "deployments",
     "history": "deployments",

@@ -63,7 +63,7 @@ def is_system_file(path: Path) -> bool:
     """Whether a file describes a system rather than contingencies."""
     try:
         content = path.read_bytes()
-    except OSError:
+    except (OSError, ValueError):
         return False  # reading it as a contingency says what is wrong
     return re.search(rb"^machines\s*:", content, re.M) is not None and re.search(rb"^fault\s*:", content, re.M) is None
 

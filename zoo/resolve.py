@@ -1,14 +1,22 @@
-"""Finding the contingency that a user names: registered, shipped, or in a file."""
+"""Finding the contingency or system that a user names: registered, shipped, or in a file."""
 
 import os
 from pathlib import Path
 
 from contingencies.errors import NotFoundError
-from contingencies.library import SPEC_SUFFIXES, Contingency, load_contingency
+from contingencies.library import (
+    SPEC_SUFFIXES,
+    Contingency,
+    System,
+    load_contingency,
+    load_system,
+    shipped_systems,
+)
 from registry.home import DEFAULT_HOME, Home
 from registry.schema import ContingencyRow
 from registry.store import contingencies as store
 from registry.texts import split_reference
+from zoo.register import is_system_file
 
 
 def home_path(home: str | Path | None = None) -> Path:
@@ -42,6 +50,27 @@ def find_contingency(reference: str, home: str | Path | None = None, url: str | 
             if "@" in reference:
                 raise
     return load_contingency(reference)
+
+
+def find_system(reference: str, home: str | Path | None = None, url: str | None = None) -> System | None:
+    """The system called `reference`: shipped, in a file, or of registered contingencies; None when it is no system.
+
+    A registered contingency of the same name goes first; of several systems of one name, the newest is meant.
+    """
+    if reference in shipped_systems():
+        return load_system(reference)
+    if reference.endswith(SPEC_SUFFIXES):
+        return load_system(reference) if is_system_file(Path(reference)) else None
+    try:
+        opened = Home.open(home_path(home), registry_url(url), create=False)
+    except NotFoundError:
+        return None
+    with opened:
+        rows = [row for row in store.systems(opened.database) if row.name == reference]
+        if not rows or any(row.name == reference for row in store.latest(opened.database)):
+            return None
+        network = rows[-1].network_digest
+        return System.from_json(rows[-1].spec_json, None if network is None else opened.artifacts.get(network))
 
 
 def find_registered(home: Home, reference: str) -> ContingencyRow:

@@ -32,7 +32,10 @@ def find_checkpoint(home: Home, row: ContingencyRow, source: str) -> CheckpointR
         raise UsageError(f"source {source[:60]!r} is not known; use reference, latest, or the number of a checkpoint.")
     checkpoint = runs.get_checkpoint(home.database, int(source))
     if all(member.contingency_id != row.id for member in checkpoint.members):
-        raise NotFoundError(f"checkpoint {checkpoint.id} has no expert for {row.name!r} version {row.version}.")
+        raise NotFoundError(
+            f"checkpoint {checkpoint.id} has no expert for {row.name!r} version {row.version}; "
+            f"'cct-zoo checkpoints {row.name}' lists those that have."
+        )
     return checkpoint
 
 

@@ -30,7 +30,7 @@ def record(session: Session, action: str, subject: str, reason: str = "", **deta
     )
 
 
-def events_of(database: Database, subject: str) -> list[EventRow]:
-    """Events about one name, oldest first."""
+def events_of(database: Database, *subjects: str) -> list[EventRow]:
+    """Events about some names, oldest first."""
     with database.read() as session:
-        return list(session.scalars(select(EventRow).where(EventRow.subject == subject).order_by(EventRow.id)))
+        return list(session.scalars(select(EventRow).where(EventRow.subject.in_(subjects)).order_by(EventRow.id)))

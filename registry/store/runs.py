@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import CursorResult, or_, select, update
+from sqlalchemy import CursorResult, func, or_, select, update
 from sqlalchemy.orm import selectinload
 
 from contingencies.errors import ConflictError, NotFoundError, UsageError
@@ -22,6 +22,7 @@ from registry.schema import (
     RunRow,
 )
 from registry.store.events import now, record
+from registry.texts import split_reference
 
 MAX_ERROR = 4000  # characters of a failure that are kept
 
@@ -213,21 +214,16 @@ def get_checkpoint(database: Database, checkpoint_id: int) -> CheckpointRow:
             .options(selectinload(CheckpointRow.members), selectinload(CheckpointRow.run))
         )
     if row is None:
-        raise NotFoundError(f"checkpoint {checkpoint_id} does not exist; 'cct-zoo heads' and 'cct-zoo show' name them.")
+        raise NotFoundError(f"checkpoint {checkpoint_id} does not exist; 'cct-zoo checkpoints' lists those there are.")
     return row
 
 
 def default_checkpoint(database: Database, contingency_id: int) -> CheckpointRow:
     """The newest checkpoint that serves a contingency and whose run, if it has one, is finished."""
     statement = (
-        select(CheckpointRow)
-        .join(CheckpointMemberRow)
-        .outerjoin(RunRow, CheckpointRow.run_id == RunRow.id)
-        .where(
-            CheckpointMemberRow.contingency_id == contingency_id,
-            or_(CheckpointRow.run_id.is_(None), RunRow.status == "finished"),
-        )
-        .options(selectinload(CheckpointRow.members))
+        _of_finished_runs(select(CheckpointRow).join(CheckpointMemberRow))
+        .where(CheckpointMemberRow.contingency_id == contingency_id)
+        .options(selectinload(CheckpointRow.members), selectinload(CheckpointRow.run))
         .order_by(CheckpointRow.id.desc())
         .limit(1)
     )
@@ -240,6 +236,47 @@ def default_checkpoint(database: Database, contingency_id: int) -> CheckpointRow
                 f"'cct-zoo train MODEL {contingency.name}' makes one."
             )
         return row
+
+
+def default_checkpoints(database: Database) -> dict[int, int]:
+    """Contingency id -> number of the checkpoint that `default_checkpoint` gives, for all that have one."""
+    newest = select(CheckpointMemberRow.contingency_id, func.max(CheckpointRow.id)).join(CheckpointRow)
+    statement = _of_finished_runs(newest).group_by(CheckpointMemberRow.contingency_id)
+    with database.read() as session:
+        return {contingency: checkpoint for contingency, checkpoint in session.execute(statement)}
+
+
+def checkpoints(database: Database, reference: str | None = None, limit: int = 1000) -> list[CheckpointRow]:
+    """Checkpoints that serve a contingency (all its versions unless one is named), or all; newest first."""
+    statement = (
+        select(CheckpointRow)
+        .options(
+            selectinload(CheckpointRow.members).selectinload(CheckpointMemberRow.contingency),
+            selectinload(CheckpointRow.run),
+        )
+        .order_by(CheckpointRow.id.desc())
+        .limit(limit)
+    )
+    if reference is not None:
+        name, version = split_reference(reference)
+        serving = select(CheckpointMemberRow.checkpoint_id).join(ContingencyRow).where(ContingencyRow.name == name)
+        if version is not None:
+            serving = serving.where(ContingencyRow.version == version)
+        statement = statement.where(CheckpointRow.id.in_(serving))
+    with database.read() as session:
+        return list(session.scalars(statement))
+
+
+def trained_in(database: Database, checkpoint: CheckpointRow) -> RunRow | None:
+    """The run that made a checkpoint, or the one it descends from: without its own, it is a part of its parent."""
+    while checkpoint.run is None and checkpoint.parent_id is not None:
+        checkpoint = get_checkpoint(database, checkpoint.parent_id)
+    return checkpoint.run
+
+
+def _of_finished_runs(statement: Any) -> Any:
+    finished = or_(CheckpointRow.run_id.is_(None), RunRow.status == "finished")
+    return statement.outerjoin(RunRow, CheckpointRow.run_id == RunRow.id).where(finished)
 
 
 def _running(run_id: int) -> Any:

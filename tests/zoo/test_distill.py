@@ -4,7 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from cli import zoo
 from contingencies.errors import GateError, NotFoundError, UsageError
 from contingencies.library import load_contingency
 from contingencies.operators import compile_contingency
@@ -12,6 +14,8 @@ from contingencies.stability import Boundary, reference_boundary
 from espinn_moe.head_fit import draw_severities, errors_against, fit_head
 from registry.home import Home
 from registry.query import Registry
+from registry.store import runs
+from registry.store.deployments import Gate
 from zoo import sources
 from zoo.distill import distill, distill_boundary
 from zoo.resolve import find_contingency, find_registered
@@ -119,6 +123,46 @@ def test_a_surrogates_checkpoint_is_distilled_by_the_same_path_and_gated_by_its_
         unknown = home.add_checkpoint(b"?", 1, "unheard-of", {row.id: 0})
         with pytest.raises(UsageError, match="cannot load"):
             distill(home, row, str(unknown.id))
+
+
+def censored_loader(content: bytes, contingency, expert: int):
+    """A surrogate that has lost the boundary: stable whenever the fault is cleared."""
+
+    def boundary(alpha: np.ndarray) -> Boundary:
+        nowhere = np.full(alpha.shape, np.nan)
+        return Boundary(alpha, nowhere, ("right-censored",) * alpha.size, np.zeros(alpha.shape, bool), "surrogate")
+
+    return boundary
+
+
+def test_distilling_says_which_checkpoint_was_taken_and_what_the_gate_will_say(tmp_path, monkeypatch) -> None:
+    monkeypatch.setitem(sources.LOADERS, "censored", f"{__name__}:censored_loader")
+    name, home = "ieee9-mech-g2-restore", ("--home", str(tmp_path))
+    with Home.open(tmp_path) as opened:
+        row = find_registered(opened, name)
+        run = runs.start_run(
+            opened.database, "moe", "moe-chained", [(row.id, None)], config={}, seed=0, fraction=1.0, code_version="0"
+        )
+        for _ in range(2):
+            opened.add_checkpoint(b"", 1, "censored", {row.id: 0}, run_id=run.id)
+        runs.finish_run(opened.database, run.id)
+
+    def call(*arguments: str):
+        return CliRunner().invoke(zoo, ["distill", name, "--strict", "1", *home, *arguments], standalone_mode=False)
+
+    told = call("--source", "latest")
+    assert f"from checkpoint 2 (moe-chained, the newest of {name})" in told.stdout
+    assert "would refuse head 1: " in told.stderr and "no number anywhere although the reference has" in told.stderr
+    made = json.loads(call("--source", "latest", "--json").stdout)
+    assert (made["checkpoint"], made["requested_source"], made["model"]) == (2, "latest", "moe-chained")
+    assert any("although the reference has" in objection for objection in made["objections"])
+    assert "from checkpoint 1 (moe-chained)" in call("--source", "1").stdout
+    with Home.open(tmp_path) as opened, pytest.raises(GateError, match="although the reference has"):
+        opened.deploy(name, reason="x", gate=Gate(disagreement=1.0))
+    told = call()
+    assert "from reference" in told.stdout and "--source latest takes checkpoint 2" in told.stderr
+    with Home.open(tmp_path) as opened:
+        assert not opened.deploy(name, reason="x").forced
 
 
 def test_a_name_is_looked_for_in_the_registry_first_then_among_the_shipped_ones(tmp_path) -> None:

@@ -15,6 +15,8 @@ import pytest
 import cli
 from registry.engine import open_database
 from registry.home import Home
+from registry.store import runs
+from registry.texts import current_actor
 from tests.registry.makers import contingency, head, measured
 
 NAME = "fault-a"
@@ -78,6 +80,92 @@ def test_the_life_of_a_head_from_deployment_to_retirement(home, run) -> None:
     assert "FORCED" in run("history", NAME)[1]
 
 
+def test_deploying_the_active_head_again_says_so_and_a_rollback_goes_to_the_one_before(home, run) -> None:
+    run("deploy", NAME, "--head", "1", "--reason", "first")
+    run("deploy", NAME, "--head", "2", "--reason", "second", "--force")
+    code, out, _ = run("deploy", NAME, "--head", "2", "--reason", "again")
+    assert code == 0 and "head 2" in out and "answers already; nothing was changed" in out
+    again = json.loads(run("deploy", NAME, "--head", "2", "--reason", "again", "--json")[1])
+    assert again["changed"] is False and again["reason"] == "second"
+    assert json.loads(run("rollback", NAME, "--json")[1])["head"] == 1
+
+
+def trained(home: Path) -> None:
+    """Two checkpoints of a family of two, the second a part of the first, and a head from the first, deployed."""
+    with Home.open(home) as opened:
+        first, second = (opened.register([contingency(name)])[0].row for name in (NAME, "fault-b"))
+        run = runs.start_run(
+            opened.database, "moe", "moe-chained", [(first.id, None), (second.id, None)], config={}, seed=3,
+            fraction=0.2, code_version="0",
+        )  # fmt: skip
+        metrics = {"cct_mae_ms": 0.0123, "cct_max_ms": 0.2}
+        whole = opened.add_checkpoint(
+            b"whole", 1234, "stand-in", {first.id: 0, second.id: 1}, run_id=run.id, metrics=metrics
+        )
+        runs.finish_run(opened.database, run.id)
+        opened.add_checkpoint(b"part", 1000, "stand-in", {second.id: 0}, parent_id=whole.id)
+        made = opened.add_head(first, head(0.9), measured(), whole.id)
+        opened.deploy(NAME, made.id, reason="trained")
+
+
+def test_checkpoints_are_listed_with_what_they_are_and_what_they_serve(home, run) -> None:
+    assert json.loads(run("checkpoints", "--json")[1]) == []
+    trained(home)
+    part, whole = json.loads(run("checkpoints", "--json")[1])
+    assert (whole["checkpoint"], whole["model"], whole["parameters"]) == (1, "moe-chained", 1234)
+    assert (whole["cct_mae_ms"], whole["fraction"], whole["seed"], whole["parent"]) == (0.0123, 0.2, 3, None)
+    assert [(m["contingency"], m["version"], m["default"], m["deployed"]) for m in whole["members"]] == [
+        (NAME, 1, True, ["production"]),
+        ("fault-b", 1, False, []),
+    ]
+    assert (part["model"], part["parent"], part["cct_mae_ms"]) == ("moe-chained", 1, None), "as its parent"
+    assert [(m["contingency"], m["default"]) for m in part["members"]] == [("fault-b", True)]
+    assert [c["checkpoint"] for c in json.loads(run("checkpoints", NAME, "--json")[1])] == [1]
+    assert [c["checkpoint"] for c in json.loads(run("checkpoints", "fault-b@1", "--json")[1])] == [2, 1]
+    text = run("checkpoints")[1].splitlines()[1]
+    assert text.startswith("checkpoint 1  moe-chained  fault-a v1, fault-b v1  1,234 parameters  CCT error 0.0123 ms")
+    assert "fraction 0.2  seed 3" in text and "[default of fault-a]  [deployed: production of fault-a]" in text
+    code, _, err = run("checkpoints", "no-such")
+    assert code == 3 and err.count("\n") == 1
+    code, _, err = run("distill", NAME, "--source", "77")
+    assert code == 3 and "'cct-zoo checkpoints' lists" in err
+    code, _, err = run("distill", NAME, "--source", "2")
+    assert code == 3 and f"'cct-zoo checkpoints {NAME}' lists" in err
+
+
+def test_a_history_says_what_became_of_what_and_who_did_it_when(home, run) -> None:
+    run("deploy", NAME, "--head", "1", "--reason", "first")
+    trained(home)
+    run("rollback", NAME, "--reason", "worse")
+    run("retire", NAME, "--reason", "line gone")
+    run("deploy", NAME, "--head", "1", "--alias", "trial", "--reason", "try")
+    code, out, _ = run("history", NAME)
+    lines = out.splitlines()
+    assert code == 0 and all(f"  by {current_actor()}: " in line and line[4] == "-" for line in lines)
+    for expected, line in zip(
+        (
+            "register  version 1 (",
+            "distill  head 1 (version 1) from reference",
+            "distill  head 2 (version 1) from reference",
+            "deploy  production: none -> head 1 (version 1, from reference)  until 2",
+            "checkpoint  1 (moe-chained, 2 members)",
+            "distill  head 3 (version 1) from checkpoint 1",
+            "deploy  production: head 1 -> head 3 (version 1, from checkpoint 1)  until 2",
+            "rollback  production: head 3 -> head 1 (version 1, from reference)  until 2",
+            "retire  production: head 1 -> none",
+            "deploy  trial: none -> head 1 (version 1, from reference)  active",
+        ),
+        lines,
+        strict=True,
+    ):
+        assert expected in line
+    told = json.loads(run("history", NAME, "--json")[1])
+    assert [d["replaced_head"] for d in told["deployments"]] == [None, 1, 3, None]
+    assert [e["checkpoint"] for e in told["events"] if e["action"] == "checkpoint"] == [1]
+    only = run("history", NAME, "--alias", "trial")[1]
+    assert "production" not in only and "trial: none -> head 1" in only
+
+
 def test_the_gate_can_be_set_by_the_user(home, run) -> None:
     assert run("deploy", NAME, "--head", "1", "--reason", "x", "--max-mean-ms", "0.001")[0] == 6
     assert run("deploy", NAME, "--head", "2", "--reason", "x", "--max-mean-ms", "6")[0] == 0
@@ -104,7 +192,14 @@ def test_answers_are_printed_as_text_or_csv_for_several_names(home, run) -> None
         opened.add_head(opened.register([contingency("fault-b", 0.3)])[0].row, head(0.6), measured())
     run("deploy", NAME, "--head", "1", "--reason", "x")
     run("deploy", "fault-b", "--reason", "x")
-    _, out, _ = run("cct", NAME, "fault-b", "--alpha", "0.9", "--alpha", "0.1", "--csv")
+    arguments = ("cct", NAME, "fault-b", "--alpha", "0.9", "--alpha", "0.1", "--csv")
+    _, out, _ = run(*arguments, "-")
+    code, text, _ = run(*arguments, str(home / "answers.csv"))
+    assert code == 0 and (home / "answers.csv").read_text() == out
+    assert text.count("fault-b") == 2, "a file is written besides what people read"
+    code, nothing, err = run(*arguments, "-", "--json")
+    assert code == 2 and nothing == "" and "leave one out" in err
+    assert run(*arguments, str(home / "nowhere" / "answers.csv"))[0] == 2
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [(r["contingency"], r["cct_s"], r["status"]) for r in rows] == [
         (NAME, "0.7", "finite"),
@@ -114,6 +209,25 @@ def test_answers_are_printed_as_text_or_csv_for_several_names(home, run) -> None
     ]
     _, out, _ = run("cct", NAME, "--alpha", "0.9")
     assert "CCT 0.700000 s, 0.500000 s after the fault" in out
+
+
+def test_names_that_nobody_answers_for_do_not_silence_the_others(home, run) -> None:
+    run("deploy", NAME, "--head", "1", "--reason", "x")
+    with Home.open(home) as opened:
+        opened.register([contingency("fault-b", 0.3)])
+    names = ("fault-b", NAME, "no-such")
+    code, out, err = run("cct", *names, "--alpha", "0.9", "--json")
+    assert code == 3 and [(a["contingency"], a["status"], a["cct_s"]) for a in json.loads(out)] == [
+        ("fault-b", "no-head", None),
+        (NAME, "finite", 0.7),
+        ("no-such", "no-head", None),
+    ]
+    first, second = err.splitlines()
+    assert first.startswith("Error: 'fault-b' has no head deployed") and "'no-such' is not registered" in second
+    code, out, _ = run("cct", *names, "--alpha", "0.9")
+    assert code == 3 and out.splitlines()[0] == "fault-b  alpha 0.9  no-head"
+    code, out, _ = run("cct", *names, "--alpha", "0.9", "--csv", "-")
+    assert code == 3 and [row["status"] for row in csv.DictReader(io.StringIO(out))] == ["no-head", "finite", "no-head"]
 
 
 def test_registering_is_idempotent_and_counts_versions(tmp_path, run, monkeypatch) -> None:
@@ -208,6 +322,11 @@ def test_a_users_own_system_is_registered_with_its_network_and_the_home_stands_a
     home = str(tmp_path / "home")
     code, _, err = run("register-contingency", str(folder), "--home", home)
     assert code == 0, err
+    shown = json.loads(run("show", str(folder / "own.yaml"), "--json", "--home", home)[1])
+    assert (shown["system"], shown["buses"], shown["lines"], shown["base_mva"]) == ("own", 9, 6, 100.0)
+    assert len(shown["machines"]) == 3 and shown["provenance"] and shown["network"] == {"file": "net.m"}
+    assert json.loads(run("show", "own", "--json", "--home", home)[1]) == shown, "a registered system by its name"
+    assert "provenance: " in run("show", str(folder / "own.yaml"))[1]
     shutil.rmtree(folder)
     os.rename(home, tmp_path / "moved")
     code, out, err = run("reference-cct", "own-fault", "--alpha", "1", "--json", "--home", str(tmp_path / "moved"))

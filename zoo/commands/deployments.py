@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import json_option, print_json, registry_options
+from zoo.commands.common import alias_option, gate_options, json_option, print_json, registry_options
 
 if TYPE_CHECKING:
-    from registry.schema import DeploymentRow
+    from registry.home import Home
+    from registry.schema import DeploymentRow, EventRow
 
-alias_option = click.option("--alias", default="production", show_default=True, help="Which deployment of the name.")
 reason_option = click.option("--reason", default="", help="Why, for the record.")
 
 
@@ -38,10 +38,7 @@ def _report(row: "DeploymentRow") -> dict[str, Any]:
 @alias_option
 @click.option("--reason", required=True, help="Why, for the record.")
 @click.option("--force", is_flag=True, help="Deploy although the measured error exceeds the limit; it is recorded.")
-@click.option(
-    "--max-mean-ms", type=click.FloatRange(0), default=2.0, show_default=True, help="Limit of the mean error."
-)
-@click.option("--max-ms", type=click.FloatRange(0), default=10.0, show_default=True, help="Limit of the maximum error.")
+@gate_options
 @registry_options
 @json_option
 def deploy(
@@ -58,15 +55,30 @@ def deploy(
 ) -> None:
     """Let a head answer for contingency NAME.
 
-    A head whose measured error against the strict ODE exceeds its limits is refused (exit code 6).
+    A head is refused (exit code 6) when its measured error against the strict ODE exceeds the limits, or when it is
+    censored where the reference is not, or the reverse, at more than a tenth of the severities. The head that answers
+    already is left as it is.
     """
     from registry.home import Home
     from registry.store.deployments import Gate
 
     gate = Gate(mae_s=1e-3 * max_mean_ms, max_s=1e-3 * max_ms)
     with Home.open(home, registry, create=False) as opened:
+        before = _answering(opened, name, alias)
         row = opened.deploy(name, head_id, alias=alias, reason=reason, force=force, gate=gate)
-    _print_change(row, "deployed" + (" against the gate" if row.forced else ""), as_json)
+    if row.id == before:
+        _print_change(row, "answers already; nothing was changed", as_json, changed=False)
+    else:
+        _print_change(row, "deployed" + (" against the gate" if row.forced else ""), as_json)
+
+
+def _answering(home: "Home", name: str, alias: str) -> int | None:
+    """Number of the deployment that answers for a name, if any."""
+    from registry.store import deployments
+    from registry.texts import split_reference
+
+    active = deployments.history(home.database, split_reference(name)[0], alias)
+    return next((row.id for row in active if row.active), None)
 
 
 @click.command()
@@ -99,9 +111,9 @@ def retire(name: str, alias: str, reason: str, home: str, registry: str | None, 
     _print_change(row, "retired", as_json)
 
 
-def _print_change(row: "DeploymentRow", verb: str, as_json: bool) -> None:
+def _print_change(row: "DeploymentRow", verb: str, as_json: bool, changed: bool = True) -> None:
     if as_json:
-        print_json(_report(row))
+        print_json(_report(row) | {"changed": changed})
     else:
         click.echo(
             f"{row.contingency}  {row.alias}  head {row.head_id} (version {row.head.contingency.version}) {verb}"
@@ -114,38 +126,80 @@ def _print_change(row: "DeploymentRow", verb: str, as_json: bool) -> None:
 @registry_options
 @json_option
 def history(name: str, alias: str | None, home: str, registry: str | None, as_json: bool) -> None:
-    """Every deployment of NAME and every event about it, oldest first."""
+    """Everything that happened to NAME, oldest first: registered, trained, distilled, deployed, retired.
+
+    Each line says when, what, from what to what, by whom and why.
+    """
     from registry.home import Home
-    from registry.store import deployments, events
+    from registry.store import deployments, events, runs
+    from registry.texts import split_reference
 
     with Home.open(home, registry, create=False) as opened:
         rows = deployments.history(opened.database, name, alias)
-        log = events.events_of(opened.database, name)
-    reports = [_report(row) for row in rows]
-    told = [
-        {
-            "at": event.at.isoformat(timespec="seconds"),
-            "actor": event.actor,
-            "action": event.action,
-            "reason": event.reason,
-            **json.loads(event.detail_json),
-        }
-        for event in log
-    ]
-    if as_json:
-        print_json({"contingency": name, "deployments": reports, "events": told})
-        return
-    lines = []
-    for report in reports:
-        until = "active" if report["active"] else f"until {report['ended_at']}"
-        forced = "  FORCED" if report["forced"] else ""
-        lines.append(
-            f"{report['created_at']}  {report['alias']}  {report['action']} head {report['head']} "
-            f"(version {report['contingency_version']})  {until}{forced}  "
-            f"by {report['actor']}: {report['reason'] or '-'}"
-        )
+        bare, _ = split_reference(name)
+        models = {}
+        for row in runs.checkpoints(opened.database, bare):
+            run = runs.trained_in(opened.database, row)
+            models[f"checkpoint-{row.id}"] = {
+                "checkpoint": row.id,
+                "model": None if run is None else run.model,
+                "members": len(row.members),
+                "parent": row.parent_id,
+            }
+        log = events.events_of(opened.database, bare, *models)
+    told = [_event(event) | models.get(event.subject, {}) for event in log]
+    told = [event for event in told if alias is None or event.get("alias", alias) == alias]
+    by_number = {row.id: _report(row) for row in rows}
     for event in told:
-        if event["action"] not in ("deploy", "rollback"):  # told above, with more
-            lines.append(f"{event['at']}  {event['action']}  by {event['actor']}: {event['reason'] or '-'}")
-    for line in sorted(lines):  # by time, which every line begins with
-        click.echo(line)
+        if event["action"] in ("deploy", "rollback") and event["deployment"] in by_number:
+            by_number[event["deployment"]]["replaced_head"] = event["replaced_head"]
+    if as_json:
+        print_json({"contingency": name, "deployments": list(by_number.values()), "events": told})
+        return
+    for event in told:
+        deployment = by_number.get(event.get("deployment", 0), {})
+        until = ""
+        if event["action"] in ("deploy", "rollback"):
+            until = "  active" if deployment["active"] else f"  until {deployment['ended_at']}"
+            until += "  FORCED" if deployment["forced"] else ""
+        what = _describe(event, deployment)
+        click.echo(f"{event['at']}  {event['action']}  {what}{until}  by {event['actor']}: {event['reason'] or '-'}")
+
+
+def _event(event: "EventRow") -> dict[str, Any]:
+    return {
+        "at": event.at.isoformat(timespec="seconds"),
+        "actor": event.actor,
+        "action": event.action,
+        "reason": event.reason,
+        **json.loads(event.detail_json),
+    }
+
+
+def _describe(event: dict[str, Any], deployment: dict[str, Any]) -> str:
+    """What an event changed, from what to what."""
+    action = event["action"]
+    if action in ("deploy", "rollback"):
+        before = event["replaced_head"]
+        source = "reference" if deployment["checkpoint"] is None else f"checkpoint {deployment['checkpoint']}"
+        replaced = "none" if before is None else f"head {before}"
+        return (
+            f"{event['alias']}: {replaced} -> head {event['head']} "
+            f"(version {deployment['contingency_version']}, from {source})"
+        )
+    if action == "retire":
+        return f"{event['alias']}: head {event['head']} -> none"
+    if action == "distill":
+        source = event["source"]
+        if event.get("checkpoint") is not None:
+            source = f"checkpoint {event['checkpoint']}"
+        return f"head {event['head']} (version {event['version']}) from {source}"
+    if action == "register":
+        return f"version {event['version']} ({event['sha256'][:12]})"
+    if action == "checkpoint":
+        parent = "" if event["parent"] is None else f", parent {event['parent']}"
+        return (
+            f"{event['checkpoint']} ({event['model'] or event['kind']}, {event['members']} "
+            f"member{'s' if event['members'] != 1 else ''}{parent})"
+        )
+    return ""

@@ -1,10 +1,13 @@
 """Commands that show what there is: systems, contingencies, one description, the schema."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from zoo.commands.common import json_option, print_json, registry_options
+
+if TYPE_CHECKING:
+    from contingencies.library import System
 
 
 @click.command()
@@ -107,24 +110,30 @@ def _registered(home: str, registry: str | None) -> list[dict[str, Any]]:
 def show(name: str, home: str, registry: str | None, as_json: bool) -> None:
     """Show a contingency and what it compiles to, or a system.
 
-    NAME is a registered contingency (NAME@VERSION for an older version), a shipped contingency or
-    system, or the path of a contingency file.
+    NAME is a registered contingency (NAME@VERSION for an older version) or a system that registered ones are of, a
+    shipped contingency or system, or the path of a contingency or system file.
     """
-    from contingencies.library import shipped_systems
+    from zoo.resolve import find_system
 
-    if name in shipped_systems():
-        _show_system(name, as_json)
-    else:
+    system = find_system(name, home, registry)
+    if system is None:
         _show_contingency(name, home, registry, as_json)
+    else:
+        _show_system(system, as_json)
 
 
-def _show_system(name: str, as_json: bool) -> None:
-    from contingencies.library import load_system
+def _show_system(system: "System", as_json: bool) -> None:
     from contingencies.network import solve_network
     from contingencies.reports import describe_network
 
-    system = load_system(name)
-    report = {"system": name, "sha256": system.sha256, "provenance": system.spec.provenance.strip()}
+    report = {
+        "system": system.name,
+        "description": system.spec.description,
+        "sha256": system.sha256,
+        "network": system.spec.network.model_dump(exclude_none=True),
+        "machine_data_base": system.spec.machines.base,
+        "provenance": system.spec.provenance.strip(),
+    }
     report |= describe_network(solve_network(system))
     _print_report(report, as_json)
 

@@ -44,6 +44,9 @@ def _milliseconds(seconds: float | None) -> str:
 
 def _head_line(report: dict[str, Any]) -> str:
     source = "reference" if report["checkpoint"] is None else f"checkpoint {report['checkpoint']}"
+    if report.get("model"):
+        newest = f", the newest of {report['contingency']}" if report["requested_source"] == "latest" else ""
+        source += f" ({report['model']}{newest})"
     finite = [f"{i['from']:.4f}..{i['to']:.4f}" for i in report["intervals"] if i["status"] == "finite"]
     mean, largest, bound = (_milliseconds(report[key]) for key in ("strict_mae_s", "strict_max_s", "error_bound_s"))
     return (
@@ -82,16 +85,24 @@ def distill(
 ) -> None:
     """Distill a CCT head of contingency NAME and measure its error.
 
-    NAME is registered (NAME@VERSION for an older version) or shipped.
+    NAME is registered (NAME@VERSION for an older version) or shipped. A head that the gate of 'deploy' would refuse is
+    kept, and said to be such.
     """
     from registry.home import Home
+    from registry.store import runs
+    from registry.store.deployments import Gate
     from zoo.distill import distill as make_head
     from zoo.resolve import find_registered
+    from zoo.sources import find_checkpoint
 
     with Home.open(home, registry) as opened:
         row = find_registered(opened, name)
+        checkpoint = None if source == "reference" else find_checkpoint(opened, row, source)
+        run = None if checkpoint is None else runs.trained_in(opened.database, checkpoint)
+        chosen = "reference" if checkpoint is None else str(checkpoint.id)  # what is newest may change meanwhile
         with progress(f"{name}: strict ODE", strict) as report:
             told = time.monotonic()
+            asked = "the reference" if checkpoint is None else f"checkpoint {checkpoint.id}"
 
             def tell(stage: str, done: int, total: int) -> None:
                 nonlocal told
@@ -99,11 +110,21 @@ def distill(
                     report(done)
                 elif time.monotonic() - told >= PROGRESS_INTERVAL_S:
                     told = time.monotonic()
-                    click.echo(f"{name}: fitting, {done} severities asked of {source}", err=True)
+                    click.echo(f"{name}: fitting, {done} severities asked of {asked}", err=True)
 
-            head = make_head(opened, row, source, kind=kind, strict=strict, seed=seed, report=tell)
-    made = head_report(head)
+            head = make_head(opened, row, chosen, kind=kind, strict=strict, seed=seed, report=tell)
+        trained = runs.default_checkpoints(opened.database).get(row.id)
+    objections = Gate().objections(head)
+    made = head_report(head) | {
+        "requested_source": source,
+        "model": None if run is None else run.model,
+        "objections": objections,
+    }
     print_json(made) if as_json else click.echo(_head_line(made))
+    if checkpoint is None and trained is not None:
+        click.echo(f"Note: the source is the reference; --source latest takes checkpoint {trained}.", err=True)
+    if objections:
+        click.echo(f"Note: 'deploy' would refuse head {head.id}: {'; '.join(objections)}.", err=True)
 
 
 @click.command()
