@@ -1,8 +1,10 @@
 """The training commands, with budgets of seconds."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from espinn_moe.state_file import tree_from_bytes
 from espinn_moe.train import TrainingError
 from registry.home import Home
 from registry.store import runs
+from registry.upkeep import verify
 from zoo import training
 from zoo.checkpoints import from_bytes
 from zoo.commands.train import describe
@@ -159,6 +162,52 @@ def test_killed_training_goes_on_in_the_same_run_to_the_very_same_weights(traine
         assert [row.status for row in runs.runs(opened.database)] == ["finished"]
     home, made = trained
     assert_same_weights(weights(tmp_path, resumed.checkpoint_id), weights(home, made["checkpoint"]))
+
+
+HASTY = """
+import sys
+from dataclasses import replace
+import cli, espinn_moe.train, zoo.assess, zoo.training_figures, zoo.validation
+from zoo.datasets import evaluation_grid
+from zoo.schedules import PLANS
+espinn_moe.train.SAVE_INTERVAL_S = 0.1
+zoo.assess.CERTIFIED_SEVERITIES, zoo.training_figures.MEMBERS_SHOWN = 1, 0
+def sparse(operators):
+    grid = evaluation_grid(operators)
+    return replace(grid, alpha=grid.alpha[::10])
+zoo.validation.evaluation_grid = sparse
+PLANS.update({form: replace(plan, validations=2) for form, plan in PLANS.items()})
+sys.exit(cli.main())
+"""  # the command as the fixture `hasty` has it, with its state saved all the time
+
+
+def saved_step(home: Path) -> int:
+    """The step of an unfinished training's state on disk; 0 before there is one."""
+    for state in (home / "training").glob("*.safetensors"):
+        return int(tree_from_bytes(state.read_bytes())["step"])
+    return 0
+
+
+def test_process_killed_outright_is_continued_by_the_same_command_bit_for_bit(trained, tmp_path):
+    command = [sys.executable, "-c", HASTY, *CHAINED, "--steps", "120", "--home", str(tmp_path)]
+    victim = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while saved_step(tmp_path) < 1 and victim.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    victim.kill()
+    assert victim.wait() == -signal.SIGKILL, "it had ended before it was killed"
+    assert 1 <= saved_step(tmp_path) < 120
+    with Home.open(tmp_path) as opened:
+        assert [row.status for row in runs.runs(opened.database)] == ["running"]  # nobody was left to say otherwise
+    again = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert again.returncode == 0, again.stderr
+    made, (home, whole) = json.loads(again.stdout), trained
+    assert_same_weights(weights(tmp_path, made["checkpoint"]), weights(home, whole["checkpoint"]))
+    assert (made["loss"], made["members"]) == (whole["loss"], whole["members"])
+    with Home.open(tmp_path) as opened:
+        assert [row.status for row in runs.runs(opened.database)] == ["finished"]
+        assert verify(opened).problems == []
+    assert saved_step(tmp_path) == 0
 
 
 def test_model_trained_too_briefly_is_kept_but_not_the_default(tmp_path):
