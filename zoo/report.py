@@ -21,7 +21,8 @@ from typing import Any
 from contingencies.errors import IntegrityError
 from espinn_moe.state_file import write_atomically
 from zoo.benchmarks import NAMES
-from zoo.benchmarks.entry import Benchmark, Cell, Presentation, Quantity, Row, Setting, Table
+from zoo.benchmarks.entry import Benchmark, Setting
+from zoo.benchmarks.tables import Cell, Presentation, Quantity, Row, Table
 
 FIGURE_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 

@@ -11,7 +11,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -22,6 +22,8 @@ from zoo.orchestrate import Done, Job, Report, run_jobs
 
 if TYPE_CHECKING:
     from espinn_moe.surrogate import Surrogate
+
+Member = TypeVar("Member")
 
 RESULTS = "results"  # of a sweep's folder
 STATES = "states"  # of unfinished trainings
@@ -62,7 +64,7 @@ class SweepPlan:
 
 
 @dataclass(frozen=True)
-class Row:
+class SweepRow:
     """One method at one fraction and seed; errors on held-out scenarios and unseen severities."""
 
     method: str
@@ -86,7 +88,7 @@ def run_sweep(
     executor: Executor,
     folder: Path,
     report: Report | None = None,
-) -> tuple[list[Row], list[Done]]:
+) -> tuple[list[SweepRow], list[Done]]:
     """Train and judge whatever the folder does not hold yet.
 
     Parameters
@@ -102,7 +104,7 @@ def run_sweep(
 
     Returns
     -------
-    rows : list of Row
+    rows : list of SweepRow
         Complete ones only, in the order of methods, fractions and seeds.
     done : list of Done
         Every training, failed ones included.
@@ -126,20 +128,24 @@ def run_sweep(
     return rows, done
 
 
+def trained_together(method: str, members: Sequence[Member]) -> list[list[Member]]:
+    """Who shares a model of a method: all members, or each has its own; the models share the method's time."""
+    return [list(members)] if METHODS[method][1] else [[member] for member in members]
+
+
 def _jobs(plan: SweepPlan, cell: tuple[str, float, int], members: Sequence[Contingency], folder: Path) -> list[Job]:
     from zoo.catalogue import entry_of
     from zoo.schedules import plan_for
 
     method, fraction, seed = cell
-    model, together = METHODS[method]
+    model, groups = METHODS[method][0], trained_together(method, members)
     minutes = None
     if plan.steps is None:
         minutes = plan_for(entry_of(model).form, len(members), plan.budget, minutes=plan.minutes).minutes
         assert minutes is not None
-        minutes = minutes if together else minutes / len(members)
+        minutes /= len(groups)
     focus = entry_of(model).form == "chained" if plan.focus is None else plan.focus
     system = members[0].system
-    groups = [list(members)] if together else [[member] for member in members]
     states = str((folder / STATES).resolve())
     return [
         Job(
@@ -232,14 +238,14 @@ def judge(surrogate: "Surrogate", member: int = 0) -> dict[str, Any]:
     return {"contingency": operators.name, "trajectories": asdict(totals), "cct": cct}
 
 
-def _row(cell: tuple[str, float, int], parts: list[dict[str, Any]]) -> Row:
+def _row(cell: tuple[str, float, int], parts: list[dict[str, Any]]) -> SweepRow:
     from zoo.metrics import TrajectoryTotals
 
     members = [member for part in parts for member in part["members"]]
     pooled = sum((TrajectoryTotals(**member["trajectories"]) for member in members), TrajectoryTotals()).errors()
     finite = [member["cct"] for member in members if member["cct"]["mae"] is not None]
     count = sum(cct["finite"] for cct in finite)
-    return Row(
+    return SweepRow(
         *cell,
         pooled.rmse_delta, pooled.rmse_omega, pooled.rmse_delta_decisive, pooled.rmse_omega_decisive,
         1e3 * sum(cct["mae"] * cct["finite"] for cct in finite) / count if count else None,
@@ -274,15 +280,15 @@ class Summary:
     steps: float
 
 
-def summarise(rows: Sequence[Row]) -> list[Summary]:
+def summarise(rows: Sequence[SweepRow]) -> list[Summary]:
     """One entry per method and fraction, in the order they appear."""
-    groups: dict[tuple[str, float], list[Row]] = {}
+    groups: dict[tuple[str, float], list[SweepRow]] = {}
     for row in rows:
         groups.setdefault((row.method, row.fraction), []).append(row)
     return [_summary(group) for group in groups.values()]
 
 
-def _summary(rows: list[Row]) -> Summary:
+def _summary(rows: list[SweepRow]) -> Summary:
     def spread(values: Sequence[float]) -> float:
         return float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
 
@@ -315,10 +321,10 @@ def table_text(summaries: Sequence[Summary]) -> str:
     return "\n".join(lines)
 
 
-def table_csv(rows: Sequence[Row]) -> str:
+def table_csv(rows: Sequence[SweepRow]) -> str:
     """One line per method, fraction and seed."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(Row.__dataclass_fields__), lineterminator="\n")
+    writer = csv.DictWriter(text, list(SweepRow.__dataclass_fields__), lineterminator="\n")
     writer.writeheader()
     writer.writerows(asdict(row) for row in rows)
     return text.getvalue()

@@ -27,23 +27,10 @@ from registry.store import runs
 from registry.store.benchmarks import numbers_of
 from zoo.benchmarks import NAMES, load_benchmark
 from zoo.benchmarks.budgets import BUDGETS
-from zoo.benchmarks.entry import (
-    Benchmark,
-    Cell,
-    Drawing,
-    Findings,
-    Presentation,
-    Published,
-    Quantity,
-    Row,
-    Setting,
-    Table,
-    Training,
-    cell,
-    task,
-)
+from zoo.benchmarks.entry import Benchmark, Findings, Setting, Training, task
 from zoo.benchmarks.run import numbers_of as presented_numbers
 from zoo.benchmarks.run import run_entry
+from zoo.benchmarks.tables import Cell, Drawing, Presentation, Published, Quantity, Row, Table, cell
 from zoo.executor import Serial
 from zoo.figures import FORMATS, new_figure, save_figure
 from zoo.report import circumstances, number, read_sections, table_csv, write_section

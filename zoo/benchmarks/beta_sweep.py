@@ -4,21 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zoo.benchmarks.common import BOTH_FORMS, CALIBRATED, METHODS, PRIMARY, SYSTEMS, trained_why, training
-from zoo.benchmarks.entry import (
-    Benchmark,
-    Drawing,
-    Findings,
-    Presentation,
-    Published,
-    Quantity,
-    Row,
-    Setting,
-    Table,
-    Task,
-    cell,
-    task,
-)
+from zoo.benchmarks.common import BOTH_FORMS, CALIBRATED, METHODS, PRIMARY, SYSTEMS, per_seed, trained_why
+from zoo.benchmarks.entry import Benchmark, Findings, Setting, Task
+from zoo.benchmarks.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
 
 if TYPE_CHECKING:
     from espinn_moe.surrogate import Surrogate
@@ -55,10 +43,7 @@ def measure(surrogate: "Surrogate", betas: tuple[float, ...]) -> dict[str, Any]:
 
 
 def _of(setting: Setting, case: str, model: str) -> list[Task]:
-    return [
-        task("beta_sweep:measure", training(setting, model, CASES[case], seed), betas=setting.budget.betas)
-        for seed in setting.seeds
-    ]
+    return per_seed(setting, "beta_sweep:measure", model, CASES[case], betas=setting.budget.betas)
 
 
 def tasks(setting: Setting) -> list[Task]:
@@ -84,13 +69,12 @@ def present(setting: Setting, found: Findings) -> Presentation:
             wanted = _of(setting, case, model)
             splits = [r["split"][key] for r in found.of(wanted)]
             published = PAPER[case][1] if model == "es-pinn" else None
-            why = "; ".join(part for part in (found.problem(wanted), trained_why(setting, model)) if part)
             cells = (
                 none,
                 cell([s["surrogate"] for s in splits], factor=1e3),
                 cell([s["end_to_end"] for s in splits], published, 1e3),
             )
-            rows.append(Row(f"{case}, {METHODS[model]}", cells, why))
+            rows.append(Row(f"{case}, {METHODS[model]}", cells, found.why(wanted, trained_why(setting, model))))
     table = Table(
         "beta",
         "CCT discrepancies at β = 50",

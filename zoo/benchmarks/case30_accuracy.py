@@ -4,21 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from zoo.benchmarks.common import ABLATIONS, METHODS, PRIMARY, method_rows, thinned, training
-from zoo.benchmarks.entry import (
-    Benchmark,
-    Drawing,
-    Findings,
-    Presentation,
-    Published,
-    Quantity,
-    Row,
-    Setting,
-    Table,
-    Task,
-    cell,
-    task,
-)
+from zoo.benchmarks.common import ABLATIONS, METHODS, PRIMARY, method_rows, per_seed, thinned, training
+from zoo.benchmarks.entry import Benchmark, Findings, Setting, Task, task
+from zoo.benchmarks.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
 
 PAPER = {  # RMSE_delta in 1e-2 rad, RMSE_omega in 1e-4 pu, CCT MAE in ms
     "vanilla-pinn": (Published(9.59, 2.47), Published(13.2, 4.1), Published(6.68, 4.82)),
@@ -43,14 +31,12 @@ UNSEEN = 50
 
 
 def _held_out(setting: Setting, model: str) -> list[Task]:
-    return [
-        task("jobs:held_out", training(setting, model, seed=seed), thin=setting.budget.thin) for seed in setting.seeds
-    ]
+    return per_seed(setting, "jobs:held_out", model, thin=setting.budget.thin)
 
 
 def assessments(setting: Setting, model: str) -> list[Task]:
     """The boundary of every seed on the unseen severities."""
-    return [task("jobs:assess", training(setting, model, seed=seed), severities=UNSEEN) for seed in setting.seeds]
+    return per_seed(setting, "jobs:assess", model, severities=UNSEEN)
 
 
 def reference(setting: Setting) -> Task:

@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zoo.benchmarks.case30_matched import QUANTITIES, trajectory_values
-from zoo.benchmarks.common import METHODS, method_rows, training
-from zoo.benchmarks.entry import Benchmark, Findings, Presentation, Published, Quantity, Setting, Table, Task, task
+from zoo.benchmarks.common import METHODS, method_rows, per_seed
+from zoo.benchmarks.entry import Benchmark, Findings, Setting, Task
 from zoo.benchmarks.jobs import grid_errors
+from zoo.benchmarks.tables import Presentation, Published, Quantity, Table
 
 if TYPE_CHECKING:
     from espinn_moe.surrogate import Surrogate
@@ -45,10 +46,7 @@ def measure(surrogate: "Surrogate", severities: tuple[float, float, int]) -> dic
 
 
 def _of(setting: Setting, model: str) -> list[Task]:
-    return [
-        task("case30_extrapolation:measure", training(setting, model, seed=seed), severities=SEVERITIES)
-        for seed in setting.seeds
-    ]
+    return per_seed(setting, "case30_extrapolation:measure", model, severities=SEVERITIES)
 
 
 def tasks(setting: Setting) -> list[Task]:

@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from zoo.benchmarks.common import METHODS, method_rows, thinned, training
-from zoo.benchmarks.entry import Benchmark, Findings, Presentation, Published, Quantity, Setting, Table, Task, task
+from zoo.benchmarks.common import METHODS, method_rows, per_seed, thinned
+from zoo.benchmarks.entry import Benchmark, Findings, Setting, Task
 from zoo.benchmarks.jobs import grid_errors
+from zoo.benchmarks.tables import Presentation, Published, Quantity, Table
 
 if TYPE_CHECKING:
     from espinn_moe.surrogate import Surrogate
@@ -41,10 +42,7 @@ def measure(surrogate: "Surrogate", thin: int) -> dict[str, Any]:
 
 
 def _of(setting: Setting, model: str) -> list[Task]:
-    return [
-        task("case30_matched:measure", training(setting, model, seed=seed), thin=setting.budget.thin)
-        for seed in setting.seeds
-    ]
+    return per_seed(setting, "case30_matched:measure", model, thin=setting.budget.thin)
 
 
 def tasks(setting: Setting) -> list[Task]:

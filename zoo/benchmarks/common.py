@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from zoo.benchmarks.budgets import BOTH_FORMS as BOTH_FORMS
-from zoo.benchmarks.entry import Findings, Published, Row, Setting, Task, Training, cell
+from zoo.benchmarks.entry import Findings, Setting, Task, Training, task
+from zoo.benchmarks.tables import Published, Row, cell
 from zoo.catalogue import entry_of
 
 PRIMARY = "ieee30-line-3-4-restore"
@@ -32,6 +33,11 @@ CALIBRATED = "H, x'd and D are calibrated, the paper does not publish its own"
 def training(setting: Setting, model: str, contingency: str = PRIMARY, seed: int = 0) -> Training:
     """The training of one model for one contingency, the same for every entry."""
     return Training(model, (contingency,), setting.budget.minutes(entry_of(model).form), seed)
+
+
+def per_seed(setting: Setting, function: str, model: str, contingency: str = PRIMARY, **options: Any) -> list[Task]:
+    """One measurement of a model for each seed."""
+    return [task(function, training(setting, model, contingency, seed), **options) for seed in setting.seeds]
 
 
 def thinned(setting: Setting) -> str:
@@ -73,6 +79,5 @@ def method_rows(
             cell([read(result) for result in results], paper, factor)
             for (read, factor), paper in zip(values, theirs, strict=True)
         ]
-        why = "; ".join(part for part in (found.problem(tasks[model]), trained_why(setting, model)) if part)
-        rows.append(Row(label, tuple(cells), why))
+        rows.append(Row(label, tuple(cells), found.why(tasks[model], trained_why(setting, model))))
     return rows

@@ -5,21 +5,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zoo.benchmarks.common import BOTH_FORMS, CALIBRATED, METHODS, SYSTEMS, trained_why, training
-from zoo.benchmarks.entry import (
-    Benchmark,
-    Drawing,
-    Findings,
-    Presentation,
-    Published,
-    Quantity,
-    Row,
-    Setting,
-    Table,
-    Task,
-    cell,
-    task,
-)
+from zoo.benchmarks.entry import Benchmark, Findings, Setting, Task, task
 from zoo.benchmarks.jobs import boundary_values, operators_of
+from zoo.benchmarks.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
 from zoo.datasets import TRAINING_POINTS
 
 if TYPE_CHECKING:
@@ -114,7 +102,6 @@ def present(setting: Setting, found: Findings) -> Presentation:
             to_dae = [None if full is None else _mean_ms(_column(r, "cct_s")[::every] - full) for r in results]
             reported = published[1] if model == "es-pinn" else None
             implicit = [r["summary"]["implicit_against_centred"] for r in results]
-            why = "; ".join(part for part in (found.problem(wanted), trained_why(setting, model)) if part)
             cells = (
                 cell(cct),
                 cell(to_dae, reported),
@@ -122,7 +109,7 @@ def present(setting: Setting, found: Findings) -> Presentation:
                 cell([c["mae"] for c in implicit], factor=1e3),
                 cell([c["correlation"] for c in implicit]),
             )
-            rows.append(Row(f"{system}, {METHODS[model]}", cells, why))
+            rows.append(Row(f"{system}, {METHODS[model]}", cells, found.why(wanted, trained_why(setting, model))))
     table = Table(
         "boundaries",
         "Boundaries on three systems, against the reduced ODE and the full network",

@@ -4,23 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from contingencies.stability import Margins
 from zoo.benchmarks.common import CALIBRATED, SYSTEMS
-from zoo.benchmarks.entry import (
-    Benchmark,
-    Drawing,
-    Findings,
-    Presentation,
-    Published,
-    Quantity,
-    Row,
-    Setting,
-    Table,
-    Task,
-    cell,
-    task,
-)
+from zoo.benchmarks.entry import Benchmark, Findings, Setting, Task, task
 from zoo.benchmarks.jobs import operators_of
+from zoo.benchmarks.roots import refined
+from zoo.benchmarks.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
 
 STEPS_MS = (10.0, 5.0, 2.5, 1.0)
 CASES = {"IEEE 9": 0.90, "IEEE 14": 0.90, "IEEE 30": 0.70}  # the paper's severities
@@ -29,13 +17,6 @@ PAPER = {  # CCT in s at 10, 5 and 2.5 ms; largest difference to 2.5 ms in ms
     "IEEE 14": (Published(1.03020), Published(1.03015), Published(1.03011), Published(0.09)),
     "IEEE 30": (Published(0.68034), Published(0.68516), Published(0.68757), Published(7.23)),
 }
-
-
-def refined(margins: Margins, near: float) -> float:
-    """The root of a margin next to a CCT known to a microsecond, s."""
-    from scipy.optimize import brentq
-
-    return float(brentq(lambda t_c: margins(np.array([t_c]))[0], near - 4e-6, near + 4e-6, xtol=1e-12, rtol=1e-14))
 
 
 def measure(contingency: str, alpha: float, steps_ms: tuple[float, ...]) -> dict[str, Any]:
@@ -76,7 +57,7 @@ def present(setting: Setting, found: Findings) -> Presentation:
         spread = 1e3 * max(abs(c - known[-1]) for c in known) if len(known) == 3 else None
         theirs = (*published[:3], None)
         cells = [cell([c], paper) for c, paper in zip(ccts, theirs, strict=True)]
-        cells += [cell([spread], published[3]), cell([ode]), cell([_order(ccts, ode)], _paper_order(case))]
+        cells += [cell([spread], published[3]), cell([ode]), cell([order(ccts, ode)], paper_order(case))]
         why = f"{CALIBRATED}; our step ends on every event, the paper's clearing instants lie on its step grid"
         rows.append(Row(f"{case}, α = {alpha:g}", tuple(cells), found.problem([_of(case)]) or why))
     quantities = (
@@ -93,7 +74,7 @@ def present(setting: Setting, found: Findings) -> Presentation:
     return Presentation((table,), (_drawing(found),), (note,))
 
 
-def _order(ccts: list[float | None], ode: float | None) -> float | None:
+def order(ccts: list[float | None], ode: float | None) -> float | None:
     """Slope of the distance to the reduced ODE over the step, both logarithmic."""
     if ode is None or any(c is None for c in ccts):
         return None
@@ -101,7 +82,8 @@ def _order(ccts: list[float | None], ode: float | None) -> float | None:
     return float(np.polyfit(np.log(STEPS_MS), np.log(errors), 1)[0])
 
 
-def _paper_order(case: str) -> Published | None:
+def paper_order(case: str) -> Published:
+    """Order of the paper's differences between its steps, of which each halves the last."""
     coarse, middle, fine, _ = (number.mean for number in PAPER[case])
     return Published(round(float(np.log2(abs((coarse - middle) / (middle - fine)))), 2))
 

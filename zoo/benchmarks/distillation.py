@@ -5,20 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zoo.benchmarks.common import METHODS, SYSTEMS, trained_why, training
-from zoo.benchmarks.entry import (
-    Benchmark,
-    Drawing,
-    Findings,
-    Presentation,
-    Published,
-    Quantity,
-    Row,
-    Setting,
-    Table,
-    Task,
-    cell,
-    task,
-)
+from zoo.benchmarks.entry import Benchmark, Findings, Setting, Task, task
+from zoo.benchmarks.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
 
 if TYPE_CHECKING:
     from contingencies.stability import Boundary
@@ -76,17 +64,9 @@ def measure(
 
 def _of(setting: Setting, system: str, model: str) -> list[Task]:
     name = SYSTEMS[system]
-    return [
-        task(
-            "distillation:measure",
-            training(setting, model, name, s),
-            contingency=name,
-            kinds=tuple(KINDS),
-            shown=SHOWN,
-            tolerance=TOLERANCE_S,
-        )
-        for s in setting.seeds
-    ]
+    trained = [training(setting, model, name, seed) for seed in setting.seeds]
+    options = {"contingency": name, "kinds": tuple(KINDS), "shown": SHOWN, "tolerance": TOLERANCE_S}
+    return [task("distillation:measure", each, **options) for each in trained]
 
 
 def tasks(setting: Setting) -> list[Task]:
@@ -109,13 +89,13 @@ def present(setting: Setting, found: Findings) -> Presentation:
                     cell([head["ode_mae_s"] for head in heads], factor=1e3),
                     cell([float(head["parameters"]) for head in heads]),
                 )
-                notes = (
-                    found.problem(wanted),
+                why = found.why(
+                    wanted,
                     "" if any(head["learned_mae_s"] is not None for head in heads) else "no finite learned boundary",
                     "errors on random unseen severities, the paper's on the severities it was fitted to",
                     trained_why(setting, model),
                 )
-                rows.append(Row(f"{system}, {METHODS[model]}, {label}", cells, "; ".join(n for n in notes if n)))
+                rows.append(Row(f"{system}, {METHODS[model]}, {label}", cells, why))
     table = Table(
         "heads",
         "Heads against the learned boundary, and against the reduced ODE",

@@ -1,16 +1,15 @@
-"""What an entry is made of: the trainings and measurements it needs, and the tables and figures they become.
+"""What an entry is made of: the trainings and measurements it needs, and how their results become tables and figures.
 
 An entry is data and two functions: from a setting to its tasks, and from their results to what is shown.
 Tasks are values: two entries that need the same training name the same one, and it is done once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from zoo.benchmarks.budgets import Budget
+from zoo.benchmarks.tables import Presentation
 
 
 @dataclass(frozen=True)
@@ -19,9 +18,6 @@ class Setting:
 
     budget: Budget
     seeds: tuple[int, ...]
-
-
-# --- work -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -70,75 +66,9 @@ class Findings:
         said = [self.errors.get(each, "not run") for each in wanted if each not in self.results]
         return "" if not said else f"{len(said)} of {len(wanted)} missing: {said[0]}"
 
-
-# --- what is shown ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Published:
-    """A number of the paper, and its standard deviation over five seeds if it has one."""
-
-    mean: float
-    std: float | None = None
-
-
-@dataclass(frozen=True)
-class Quantity:
-    """A column of a table."""
-
-    name: str
-    unit: str = ""
-    digits: int = 4  # significant ones that are shown
-
-
-@dataclass(frozen=True)
-class Cell:
-    """Ours beside the paper's; None where there is no number."""
-
-    ours: float | None
-    ours_std: float | None = None  # over seeds, when there are several
-    paper: float | None = None
-    paper_std: float | None = None
-    count: int = 0  # numbers that ours is the mean of
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of a table; `why` says why ours and the paper's may differ, or why a number is missing."""
-
-    label: str
-    cells: tuple[Cell, ...]
-    why: str
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table; `source` is where the published numbers stand."""
-
-    name: str
-    title: str
-    source: str
-    quantities: tuple[Quantity, ...]
-    rows: tuple[Row, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Drawing:
-    """A matplotlib figure; `suffix` is its format."""
-
-    name: str
-    caption: str
-    figure: Any
-    suffix: str = ".svg"
-
-
-@dataclass(frozen=True, eq=False)
-class Presentation:
-    """What an entry shows."""
-
-    tables: tuple[Table, ...]
-    drawings: tuple[Drawing, ...] = ()
-    notes: tuple[str, ...] = field(default=())
+    def why(self, wanted: Sequence[Task], *reasons: str) -> str:
+        """What a row says beside its numbers: what is missing, if anything is, and why they may differ."""
+        return "; ".join(part for part in (self.problem(wanted), *reasons) if part)
 
 
 @dataclass(frozen=True)
@@ -150,15 +80,3 @@ class Benchmark:
     source: str
     tasks: Callable[[Setting], list[Task]]
     present: Callable[[Setting, Findings], Presentation]
-
-
-def cell(values: Sequence[float | None], paper: Published | None = None, factor: float = 1.0) -> Cell:
-    """Mean and sample standard deviation of the numbers among `values`, times `factor`, beside the paper's."""
-    numbers = [factor * value for value in values if value is not None and np.isfinite(value)]
-    return Cell(
-        ours=float(np.mean(numbers)) if numbers else None,
-        ours_std=float(np.std(numbers, ddof=1)) if len(numbers) > 1 else None,
-        paper=None if paper is None else paper.mean,
-        paper_std=None if paper is None else paper.std,
-        count=len(numbers),
-    )

@@ -4,21 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zoo.benchmarks.entry import (
-    Benchmark,
-    Drawing,
-    Findings,
-    Presentation,
-    Quantity,
-    Row,
-    Setting,
-    Table,
-    Task,
-    Training,
-    cell,
-    task,
-)
+from zoo.benchmarks.entry import Benchmark, Findings, Setting, Task, Training, task
 from zoo.benchmarks.jobs import line_family
+from zoo.benchmarks.tables import Drawing, Presentation, Quantity, Row, Table, cell
 
 if TYPE_CHECKING:
     from espinn_moe.surrogate import Surrogate
@@ -75,7 +63,7 @@ def present(setting: Setting, found: Findings) -> Presentation:
             cell(times),
             cell([t / size for t in times]),
         )
-        why = "; ".join(part for part in (found.problem(wanted), "not in the paper, which has two members") if part)
+        why = found.why(wanted, "not in the paper, which has two members")
         rows.append(Row(f"{size} member{'s' if size > 1 else ''}", cells, why))
         points.append((size, *(c.ours for c in cells)))
     table = Table(

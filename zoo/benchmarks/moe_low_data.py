@@ -1,26 +1,11 @@
 """Table 3 of the paper: two separate models or one mixture of experts, over data fractions."""
 
 from zoo.benchmarks.common import CALIBRATED, thinned
-from zoo.benchmarks.entry import (
-    Benchmark,
-    Cell,
-    Drawing,
-    Findings,
-    Presentation,
-    Published,
-    Quantity,
-    Row,
-    Setting,
-    Table,
-    Task,
-    Training,
-    cell,
-    task,
-)
+from zoo.benchmarks.entry import Benchmark, Findings, Setting, Task, Training, task
+from zoo.benchmarks.tables import Cell, Drawing, Presentation, Published, Quantity, Row, Table, cell
 from zoo.catalogue import entry_of
 from zoo.sweep import METHODS as SWEEP_METHODS
-from zoo.sweep import Row as SweepRow
-from zoo.sweep import plot_sweep, summarise
+from zoo.sweep import SweepRow, plot_sweep, summarise, trained_together
 
 MEMBERS = ("ieee30-bus-7-remove-4-6", "ieee30-line-3-4-remove")
 METHODS = {
@@ -44,10 +29,9 @@ PAPER_FEWER_PARAMETERS = Published(50.8)  # per cent, MoE against Separate
 
 def _trainings(setting: Setting, method: str, fraction: float, seed: int) -> list[Training]:
     """The trainings of a method: all members at once, or each for its share of the same time."""
-    model, together = SWEEP_METHODS[method]
+    model, groups = SWEEP_METHODS[method][0], trained_together(method, MEMBERS)
     minutes = setting.budget.minutes(entry_of(model).form)
-    groups = [MEMBERS] if together else [(member,) for member in MEMBERS]
-    return [Training(model, group, minutes / len(groups), seed, fraction) for group in groups]
+    return [Training(model, tuple(group), minutes / len(groups), seed, fraction) for group in groups]
 
 
 def _of(setting: Setting, method: str, fraction: float, seed: int) -> list[Task]:
@@ -81,15 +65,20 @@ def _sweep_row(setting: Setting, found: Findings, method: str, fraction: float, 
     means = [m["cct_mae_ms"] for m in metrics if "cct_mae_ms" in m]  # of the one member with a boundary
     errors = pooled.errors()
     return SweepRow(
-        method, fraction, seed,
-        errors.rmse_delta, errors.rmse_omega, errors.rmse_delta_decisive, errors.rmse_omega_decisive,
-        means[0] if means else None,
-        max((m["cct_max_ms"] for m in metrics if "cct_max_ms" in m), default=None),
-        int(sum(m["status_errors"] for m in metrics)),
-        sum(made["parameters"] for made in trained),
-        sum(m["train_s"] for m in metrics),
-        int(sum(m["steps"] for m in metrics)),
-    )  # fmt: skip
+        method,
+        fraction,
+        seed,
+        rmse_delta=errors.rmse_delta,
+        rmse_omega=errors.rmse_omega,
+        rmse_delta_decisive=errors.rmse_delta_decisive,
+        rmse_omega_decisive=errors.rmse_omega_decisive,
+        cct_mae_ms=means[0] if means else None,
+        cct_max_ms=max((m["cct_max_ms"] for m in metrics if "cct_max_ms" in m), default=None),
+        status_errors=int(sum(m["status_errors"] for m in metrics)),
+        parameters=sum(made["parameters"] for made in trained),
+        training_s=sum(m["train_s"] for m in metrics),
+        steps=int(sum(m["steps"] for m in metrics)),
+    )
 
 
 def present(setting: Setting, found: Findings) -> Presentation:
@@ -109,8 +98,7 @@ def present(setting: Setting, found: Findings) -> Presentation:
                 cell([float(row.status_errors) for row in present_rows]),
             )
             wanted = [each for seed in setting.seeds for each in _of(setting, method, fraction, seed)]
-            why = "; ".join(p for p in (found.problem(wanted), _why(setting, method)) if p)
-            rows.append(Row(f"{fraction:g}, {label}", cells, why))
+            rows.append(Row(f"{fraction:g}, {label}", cells, found.why(wanted, _why(setting, method))))
     quantities = (
         Quantity("RMSE delta", "rad"),
         Quantity("RMSE omega", "1e-4 pu"),

@@ -10,8 +10,9 @@ from typing import Any
 from contingencies.errors import ZooError
 from registry.spool import RunSpool
 from registry.store.benchmarks import Number, add_numbers
-from zoo.benchmarks.entry import Benchmark, Findings, Presentation, Setting, Task, Training
+from zoo.benchmarks.entry import Benchmark, Findings, Setting, Task, Training
 from zoo.benchmarks.jobs import job_of
+from zoo.benchmarks.tables import Presentation
 from zoo.executor import Executor
 from zoo.orchestrate import FOLDER, Done, Job, Results, run_jobs
 

@@ -9,20 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zoo.benchmarks.common import BOTH_FORMS, METHODS, PRIMARY, training
-from zoo.benchmarks.entry import (
-    Benchmark,
-    Findings,
-    Presentation,
-    Published,
-    Quantity,
-    Row,
-    Setting,
-    Table,
-    Task,
-    cell,
-    task,
-)
+from zoo.benchmarks.entry import Benchmark, Findings, Setting, Task, task
 from zoo.benchmarks.jobs import operators_of, severity_grid
+from zoo.benchmarks.tables import Presentation, Published, Quantity, Row, Table, cell
 
 if TYPE_CHECKING:
     from espinn_moe.surrogate import Surrogate

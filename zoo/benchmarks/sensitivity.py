@@ -4,7 +4,8 @@ from typing import Any
 
 from zoo.benchmarks.case30_accuracy import assessments
 from zoo.benchmarks.common import METHODS, method_rows
-from zoo.benchmarks.entry import Benchmark, Drawing, Findings, Presentation, Published, Quantity, Setting, Table, Task
+from zoo.benchmarks.entry import Benchmark, Findings, Setting, Task
+from zoo.benchmarks.tables import Drawing, Presentation, Published, Quantity, Table
 
 PAPER = {  # implicit-FD MAE in ms per unit of severity, correlation
     "vanilla-pinn": (Published(25.67, 4.97), Published(0.988, 0.004)),

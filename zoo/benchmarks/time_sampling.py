@@ -5,20 +5,10 @@ from typing import Any
 import numpy as np
 
 from zoo.benchmarks.common import CALIBRATED, PRIMARY
-from zoo.benchmarks.entry import (
-    Benchmark,
-    Findings,
-    Presentation,
-    Published,
-    Quantity,
-    Row,
-    Setting,
-    Table,
-    Task,
-    cell,
-    task,
-)
+from zoo.benchmarks.entry import Benchmark, Findings, Setting, Task, task
 from zoo.benchmarks.jobs import operators_of, severity_grid
+from zoo.benchmarks.roots import refined
+from zoo.benchmarks.tables import Presentation, Published, Quantity, Row, Table, cell
 
 SPACINGS_S = (0.5e-3, 1e-3, 2e-3)
 DEFAULT_S = 1e-3
@@ -30,7 +20,6 @@ def measure(contingency: str, severities: int, spacings: tuple[float, ...]) -> d
     """Hard CCTs of the strict ODE for every spacing, refined far below the usual tolerance, in s."""
     from contingencies.ode import output_times, strict_trajectory
     from contingencies.stability import reference_boundary
-    from zoo.benchmarks.dae_convergence import refined
 
     operators = operators_of(contingency)
     found = reference_boundary(operators, severity_grid(operators, severities))

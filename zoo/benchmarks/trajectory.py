@@ -5,20 +5,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zoo.benchmarks.common import BOTH_FORMS, CALIBRATED, METHODS, PRIMARY, trained_why, training
-from zoo.benchmarks.entry import (
-    Benchmark,
-    Drawing,
-    Findings,
-    Presentation,
-    Quantity,
-    Row,
-    Setting,
-    Table,
-    Task,
-    cell,
-    task,
-)
+from zoo.benchmarks.entry import Benchmark, Findings, Setting, Task, task
 from zoo.benchmarks.jobs import operators_of
+from zoo.benchmarks.tables import Drawing, Presentation, Quantity, Row, Table, cell
 
 if TYPE_CHECKING:
     from contingencies.ode import Trajectory

@@ -120,7 +120,7 @@ def _print_stored(home: Path, registry: str | None, names: list[str], all_wanted
     from contingencies.errors import NotFoundError
     from registry.home import Home
     from registry.store.benchmarks import newest_numbers
-    from zoo.benchmarks.entry import Cell
+    from zoo.benchmarks.tables import Cell
     from zoo.report import ours, paper
 
     with Home.open(home, registry, create=False) as opened:
