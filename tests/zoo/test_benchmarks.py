@@ -267,7 +267,7 @@ def test_stored_numbers_are_printed_for_people_and_machines(ran, tmp_path):
     first, line = told.output.splitlines()
     assert first.startswith("trajectory  budget quick, 1 seed, version ")
     value = section.tables[0].rows[0].cells[0].ours
-    assert line == f"  angles  first | angle <b>  delta: {number(value)} rad  paper 1 ± 0.1"
+    assert line == f"  angles  first | angle <b>  delta: {number(value, 6)} rad  paper 1 ± 0.1"
     (row,) = json.loads(CliRunner().invoke(cli.zoo, [*arguments, "--json"]).output)
     assert (row["entry"], row["value"], row["unit"], row["count"]) == ("trajectory", value, "rad", 1)
     everything = CliRunner().invoke(cli.zoo, ["benchmark", "--stored", "--home", str(tmp_path)])
@@ -281,6 +281,12 @@ def test_numbers_that_are_not_stored_are_named(ran, tmp_path, names, words):
     (tmp_path / "benchmarks").symlink_to(ran[0])
     done = CliRunner().invoke(cli.zoo, ["benchmark", *names, "--stored", "--home", str(tmp_path)])
     assert isinstance(done.exception, NotFoundError) and words in str(done.exception)
+
+
+def test_asking_for_numbers_makes_no_registry(tmp_path):
+    done = CliRunner().invoke(cli.zoo, ["benchmark", "--stored", "--home", str(tmp_path)])
+    assert isinstance(done.exception, NotFoundError) and "'cct-zoo benchmark" in str(done.exception)
+    assert not list(tmp_path.iterdir())
 
 
 def test_nothing_is_run_when_only_the_report_is_asked_for(tmp_path):

@@ -1,5 +1,6 @@
 """The command that runs the paper's tables and figures and writes the report."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from zoo.commands.train import send_to_mlflow
 if TYPE_CHECKING:
     from zoo.benchmarks.run import Progress
 
+DIGITS = 6  # significant ones of a stored number, enough for microseconds of a CCT
 STORED = (  # what is printed of a stored number
     "entry", "table_name", "row_label", "quantity", "unit", "value", "std", "count", "paper", "paper_std", "budget",
     "seeds", "code_version", "group_digest",
@@ -123,7 +125,8 @@ def _print_stored(home: Path, registry: str | None, names: list[str], all_wanted
     from zoo.benchmarks.tables import Cell
     from zoo.report import ours, paper
 
-    with Home.open(home, registry, create=False) as opened:
+    rows = []
+    with suppress(NotFoundError), Home.open(home, registry, create=False) as opened:  # no registry, no numbers
         rows = newest_numbers(opened.database, names)
     found = {row.entry for row in rows}
     missing = [name for name in names if name not in found]
@@ -145,8 +148,10 @@ def _print_stored(home: Path, registry: str | None, names: list[str], all_wanted
                 f"{row.created_at:%Y-%m-%d %H:%M} UTC, group {row.group_digest[:12]}"
             )
         cell = Cell(row.value, row.std, row.paper, row.paper_std)
-        published = "" if cell.paper is None else f"  paper {paper(cell)}"
-        click.echo(f"  {row.table_name}  {row.row_label}  {row.quantity}: {ours(cell)} {row.unit}".rstrip() + published)
+        published = "" if cell.paper is None else f"  paper {paper(cell, DIGITS)}"
+        click.echo(
+            f"  {row.table_name}  {row.row_label}  {row.quantity}: {ours(cell, DIGITS)} {row.unit}".rstrip() + published
+        )
 
 
 def _tell(progress: "Progress") -> None:
