@@ -7,10 +7,11 @@ outputs there are; a backward pass would be needed for each output.
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 Activation = Literal["sine", "tanh"]
 SINE_FREQUENCY = 5.0  # w0 of the paper
@@ -76,22 +77,43 @@ class Stack(nn.Module):
         for index, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             if group is not None:
                 weight, bias = weight[group], bias[group]
-            slope = None if rate is None else rate @ weight
+            rate = None if rate is None else rate @ weight
             x = torch.baddbmm(bias[:, None], x, weight) if weight.ndim == 3 else x @ weight + bias
             if index < self.hidden:
-                x, factor = self._activate(x, rate is not None)
-                rate = None if slope is None else factor * slope
-            else:
-                rate = slope
+                x, rate = self._activate(x, rate)
         return x, rate
 
-    def _activate(self, z: Tensor, with_slope: bool) -> tuple[Tensor, Tensor | None]:
-        """The activation and its slope."""
+    def _activate(self, z: Tensor, rate: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """The activation of z, and its derivative along `rate`."""
         if self.activation == "sine":
-            z = self.w0 * z
-            return z.sin(), self.w0 * z.cos() if with_slope else None
+            if rate is None:
+                return (self.w0 * z).sin(), None
+            out: tuple[Tensor, Tensor] = SineWithRate.apply(z, rate.expand_as(z), self.w0)
+            return out
         y = z.tanh()
-        return y, 1.0 - y.square() if with_slope else None
+        return y, None if rate is None else (1.0 - y.square()) * rate
+
+
+class SineWithRate(torch.autograd.Function):
+    """sin(w0 z) and its derivative along `rate`, with one sine and one cosine for both passes.
+
+    Left to autograd, both are computed again on the way back, and they are the dearest part after the products.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, rate: Tensor, w0: float) -> tuple[Tensor, Tensor]:
+        scaled = w0 * z
+        sine, slope = scaled.sin(), scaled.cos().mul_(w0)
+        ctx.save_for_backward(sine, slope, rate)
+        ctx.w0 = w0
+        return sine, slope * rate
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, of_sine: Tensor, of_rate: Tensor) -> tuple[Tensor, Tensor, None]:
+        sine, slope, rate = ctx.saved_tensors
+        of_z = torch.addcmul(slope * of_sine, sine * rate, of_rate, value=-(ctx.w0**2))
+        return of_z, slope * of_rate, None
 
 
 class Experts(nn.Module):

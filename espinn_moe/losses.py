@@ -15,8 +15,9 @@ from torch import Tensor
 
 from contingencies.errors import UsageError
 from espinn_moe.chained import Chained
-from espinn_moe.model import FAULT_ON, POST_CLEARING, settled
+from espinn_moe.model import FAULT_ON, POST_CLEARING, SETTLED_RAD
 from espinn_moe.physics import Physics
+from espinn_moe.sampling import SamplePool, joined
 from espinn_moe.surrogate import Rows, Scenarios, Surrogate
 from espinn_moe.windows import WindowSet, calibrate, cut_windows, remainders
 
@@ -48,7 +49,8 @@ class TrajectoryObjective:
     residual_weight, extra_weight : float
         Of the residuals, and of the model's own soft penalties, relative to the data misfit.
     decisive : bool
-        Learn only from samples before the separation first passes 1.5 pi, which decide stability.
+        Learn only from samples before the separation first passes 1.5 pi, which decide stability, and ask the swing
+        equation mostly at the boundary; it does not count where the model itself says that synchronism is lost.
     """
 
     def __init__(
@@ -64,11 +66,11 @@ class TrajectoryObjective:
     ) -> None:
         _check_scenarios(model, scenarios)
         model.calibrate(scenarios)
-        self.rows, self.collocation_rows = rows, collocation_rows
+        self.rows, self.collocation_rows, self.decisive = rows, collocation_rows, decisive
         device = next(model.parameters()).device
         self.physics = Physics(model.members, model.dtype).to(device)
         self.window = model.members[0].window
-        self._pool = [_SamplePool(data, model, decisive, self.window.t_f) for data in scenarios]
+        self._pool = [SamplePool(data, model, member, decisive) for member, data in enumerate(scenarios)]
         n = model.n_machines
         x_0 = self.physics.x_0.double().numpy(force=True)
         spread = np.concatenate([pool.samples for pool in self._pool]) - x_0
@@ -90,10 +92,10 @@ class TrajectoryObjective:
     def batch(self, generator: torch.Generator) -> "TrajectoryBatch":
         """Samples and collocation instants, the same number from every member."""
         share = -(-self.rows // len(self._pool))
-        data = [pool.draw(share, member, generator) for member, pool in enumerate(self._pool)]
+        data = [pool.draw(share, generator) for pool in self._pool]
         share = -(-self.collocation_rows // len(self._pool))
-        free = [pool.collocation(share, member, generator) for member, pool in enumerate(self._pool)]
-        return TrajectoryBatch(_joined(data), _joined(free))
+        free = [pool.collocation(share, generator) for pool in self._pool]
+        return TrajectoryBatch(joined(data), joined(free))
 
     def terms(self, model: Surrogate, batch: "TrajectoryBatch") -> dict[str, Tensor]:
         """data, residual_delta, residual_omega, and the model's own."""
@@ -122,7 +124,7 @@ class TrajectoryObjective:
                 else self.physics.post_clearing(member)
             )
             out[mask] = rate[mask] - self.physics.field(operator, x[mask])
-        return out
+        return out * _undecided(x[:, : model.n_machines]) if self.decisive else out
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,50 +133,6 @@ class TrajectoryBatch:
 
     data: Rows
     collocation: Rows
-
-
-class _SamplePool:
-    """The samples of one member that are learned from."""
-
-    def __init__(self, data: Scenarios, model: Surrogate, decisive: bool, t_f: float) -> None:
-        n, window = model.n_machines, model.members[0].window
-        used = np.broadcast_to(data.t, data.states.shape[:2]).copy() >= t_f
-        lost = settled(data.states[..., :n])
-        if decisive:
-            used &= ~lost
-        scenario, sample = np.nonzero(used)
-        device = next(model.parameters()).device
-        self.samples = data.states[scenario, sample]
-
-        def tensor(array: np.ndarray) -> Tensor:
-            return torch.as_tensor(array, dtype=model.dtype, device=device)
-
-        self.t, self.alpha = tensor(data.t[sample]), tensor(data.alpha[scenario])
-        self.t_c, self.states = tensor(data.t_c[scenario]), tensor(self.samples)
-        self.severity, self.window, self.device = model.members[0].severity, window, device
-        end = np.where(lost.any(1), data.t[lost.argmax(1)], window.T) if decisive else np.full(len(lost), window.T)
-        self.scenario_alpha, self.scenario_t_c, self.scenario_end = tensor(data.alpha), tensor(data.t_c), tensor(end)
-        self.decisive = decisive
-
-    def draw(self, count: int, member: int, generator: torch.Generator) -> Rows:
-        index = torch.randint(len(self.t), (count,), generator=generator).to(self.device)
-        label = torch.full((count,), member, device=self.device)
-        return Rows(self.t[index], self.alpha[index], self.t_c[index], label, self.states[index])
-
-    def collocation(self, count: int, member: int, generator: torch.Generator) -> Rows:
-        """Random instants of the learned phases; of training scenarios where it matters when they are decided."""
-        low, high = self.severity
-        first, last = self.window.t_c
-        u = torch.rand(count, 3, generator=generator).to(self.t).unbind(-1)
-        if self.decisive:
-            index = torch.randint(len(self.scenario_alpha), (count,), generator=generator).to(self.device)
-            alpha, t_c, end = self.scenario_alpha[index], self.scenario_t_c[index], self.scenario_end[index]
-        else:
-            alpha, t_c = low + u[1] * (high - low), first + u[2] * (last - first)
-            end = torch.full_like(t_c, self.window.T)
-        t = self.window.t_f + u[0] * (end - self.window.t_f)
-        label = torch.full((count,), member, device=self.device)
-        return Rows(t, alpha, t_c, label, self.states[:0])
 
 
 # --- windows ----------------------------------------------------------------------------------
@@ -351,13 +309,15 @@ def _size(remainder: Tensor, data: WindowSet, member: int) -> Tensor:
     return remainder[rows].square().mean((0, 1)).sqrt().clamp(min=1e-12)
 
 
+def _undecided(delta: Tensor) -> Tensor:
+    """One where the separation of angles (m, n) is below 1.5 pi, else zero, (m, 1)."""
+    angles = delta.detach()
+    return (angles.amax(-1, keepdim=True) - angles.amin(-1, keepdim=True) < SETTLED_RAD).to(delta)
+
+
 def _routing(model: Surrogate, member: Tensor) -> int | Tensor:
     """The member of every row; one number for a single-contingency model, which then needs no routing."""
     return 0 if len(model.members) == 1 else member
-
-
-def _joined(parts: list[Rows]) -> Rows:
-    return Rows(*(torch.cat([getattr(p, name) for p in parts]) for name in ("t", "alpha", "t_c", "member", "states")))
 
 
 def _check_scenarios(model: Surrogate, scenarios: Sequence[Scenarios]) -> None:
