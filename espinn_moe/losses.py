@@ -23,7 +23,8 @@ from espinn_moe.windows import WindowSet, calibrate, cut_windows, remainders
 
 RESIDUAL_WEIGHT = 1e-2  # of the data misfit, for whole trajectories; equal weights stalled at 20 times the error
 WINDOW_RESIDUAL_WEIGHT = 0.1  # residuals of windows start at the size of the misfit, and reach states without data
-ROWS = 1024  # per step
+ROWS = 1024  # windows per step
+SAMPLES = 512  # of whole trajectories per step, and as many instants; twice as many steps teach more than twice as many
 ROWS_PER_MEMBER = 48  # at least, in a family
 WINDOWS_PER_MEMBER = 60_000  # of each phase; more windows of one member teach nothing new
 WINDOWS_IN_ALL = 400_000  # memory: about 1 kB each on ten machines
@@ -58,8 +59,8 @@ class TrajectoryObjective:
         model: Surrogate,
         scenarios: Sequence[Scenarios],
         *,
-        rows: int = ROWS,
-        collocation_rows: int = ROWS,
+        rows: int = SAMPLES,
+        collocation_rows: int = SAMPLES,
         residual_weight: float = RESIDUAL_WEIGHT,
         extra_weight: float = 1.0,
         decisive: bool = False,

@@ -30,8 +30,8 @@ class SamplePool:
     member : int
         Which of the model's members.
     decisive : bool
-        Leave out what comes after the separation first passes 1.5 pi, and look closely at the boundary; otherwise every
-        sample counts alike and the swing equation is asked all over the study.
+        Leave out what comes after the separation first passes 1.5 pi, and draw samples near the boundary more often;
+        otherwise every sample counts alike and the swing equation is asked all over the study, too.
     """
 
     def __init__(self, data: Scenarios, model: Surrogate, member: int, decisive: bool) -> None:
@@ -83,11 +83,10 @@ class SamplePool:
         return Rows(self.t[index], self.alpha[index], self.t_c[index], self._label(count), self.states[index])
 
     def collocation(self, count: int, generator: torch.Generator) -> Rows:
-        """Instants of the learned phases, without states: near scenarios, and at the boundary."""
-        if not self.decisive:
-            return self._anywhere(count, generator)
+        """Instants of the learned phases, without states: at the boundary, and elsewhere."""
         at_boundary = round(BOUNDARY_SHARE * count) if len(self.pairs) else 0
-        return joined([self._near_scenarios(count - at_boundary, generator), self._at_boundary(at_boundary, generator)])
+        elsewhere = self._near_scenarios if self.decisive else self._anywhere
+        return joined([elsewhere(count - at_boundary, generator), self._at_boundary(at_boundary, generator)])
 
     def _anywhere(self, count: int, generator: torch.Generator) -> Rows:
         u = torch.rand(count, 3, generator=generator).to(self.t).unbind(-1)

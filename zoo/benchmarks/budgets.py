@@ -41,17 +41,17 @@ BUDGETS = {
     budget.name: budget
     for budget in (
         Budget(
-            "quick", one_shot=0.2, chained=0.25, family=0.05, family_sizes=(1, 4, 8), fractions=FRACTIONS,
+            "quick", one_shot=0.2, chained=0.25, family=0.05, family_sizes=(2, 4, 8), fractions=FRACTIONS,
             reference="fast", timed=3, distilled=BOTH_FORMS[1:], dae_step=5e-3, thin=5, betas=(10.0, 50.0, 200.0),
             per_dae_severity=2,
         ),
         Budget(
-            "standard", one_shot=3.0, chained=1.5, family=0.25, family_sizes=(1, 4, 16, 33), fractions=FRACTIONS,
+            "standard", one_shot=3.0, chained=1.5, family=0.25, family_sizes=(2, 4, 8, 16, 33), fractions=FRACTIONS,
             reference="fast", timed=8, distilled=BOTH_FORMS, dae_step=2.5e-3, thin=1, betas=SHARPNESS,
             per_dae_severity=5,
         ),
         Budget(
-            "paper", one_shot=60.0, chained=10.0, family=1.0, family_sizes=(1, 4, 16, 33), fractions=FRACTIONS,
+            "paper", one_shot=60.0, chained=10.0, family=1.0, family_sizes=(2, 4, 8, 16, 33), fractions=FRACTIONS,
             reference="strict", timed=50, distilled=BOTH_FORMS, dae_step=2.5e-3, thin=1, betas=SHARPNESS,
             per_dae_severity=5,
         ),
