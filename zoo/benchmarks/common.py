@@ -30,14 +30,21 @@ ABLATIONS = {
 CALIBRATED = "H, x'd and D are calibrated, the paper does not publish its own"
 
 
-def training(setting: Setting, model: str, contingency: str = PRIMARY, seed: int = 0) -> Training:
+def training(
+    setting: Setting, model: str, contingency: str = PRIMARY, seed: int = 0, *, focus: bool = False
+) -> Training:
     """The training of one model for one contingency, the same for every entry."""
-    return Training(model, (contingency,), setting.budget.minutes(entry_of(model).form), seed)
+    form = entry_of(model).form
+    return Training(model, (contingency,), setting.budget.minutes(form), seed, focus=focus and form != "chained")
 
 
-def per_seed(setting: Setting, function: str, model: str, contingency: str = PRIMARY, **options: Any) -> list[Task]:
+def per_seed(
+    setting: Setting, function: str, model: str, contingency: str = PRIMARY, *, focus: bool = False, **options: Any
+) -> list[Task]:
     """One measurement of a model for each seed."""
-    return [task(function, training(setting, model, contingency, seed), **options) for seed in setting.seeds]
+    return [
+        task(function, training(setting, model, contingency, seed, focus=focus), **options) for seed in setting.seeds
+    ]
 
 
 def thinned(setting: Setting) -> str:
@@ -45,10 +52,10 @@ def thinned(setting: Setting) -> str:
     return "" if setting.budget.thin == 1 else f" of every {setting.budget.thin}th severity"
 
 
-def trained_why(setting: Setting, model: str) -> str:
+def trained_why(setting: Setting, model: str, focus: bool = False) -> str:
     """Why a trained model's numbers may differ."""
     form = entry_of(model).form
-    learned = "what decides stability" if form == "chained" else "whole trajectories"
+    learned = "what decides stability" if focus or form == "chained" else "whole trajectories"
     beyond = "" if model in {**METHODS, **ABLATIONS} and model != "es-pinn-chained" else "not in the paper; "
     return f"{beyond}{CALIBRATED}; {learned}, {setting.budget.minutes(form):g} min on one CPU core"
 
@@ -60,6 +67,7 @@ def method_rows(
     values: Sequence[Any],
     published: Mapping[str, Sequence[Published]],
     labels: Mapping[str, str],
+    focus: bool = False,
 ) -> list[Row]:
     """One row per method over its seeds.
 
@@ -70,6 +78,8 @@ def method_rows(
         One for each quantity of the table.
     published : {model: numbers of the paper, one for each quantity}
     labels : {model: name shown}
+    focus : bool
+        Whether the one-shot models learned what decides stability only.
     """
     rows = []
     for model, label in labels.items():
@@ -79,5 +89,5 @@ def method_rows(
             cell([read(result) for result in results], paper, factor)
             for (read, factor), paper in zip(values, theirs, strict=True)
         ]
-        rows.append(Row(label, tuple(cells), found.why(tasks[model], trained_why(setting, model))))
+        rows.append(Row(label, tuple(cells), found.why(tasks[model], trained_why(setting, model, focus))))
     return rows

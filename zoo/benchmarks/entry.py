@@ -29,6 +29,7 @@ class Training:
     minutes: float
     seed: int = 0
     fraction: float = 1.0
+    focus: bool = False  # whether a one-shot model learns what decides stability only; chained ones always do
 
 
 @dataclass(frozen=True)

@@ -80,18 +80,20 @@ def _plain(training: Training) -> dict[str, Any]:
         "minutes": training.minutes,
         "seed": training.seed,
         "fraction": training.fraction,
+        "focus": training.focus,
     }
 
 
 def _training(inputs: dict[str, Any]) -> Training:
-    return Training(inputs["model"], tuple(inputs["members"]), inputs["minutes"], inputs["seed"], inputs["fraction"])
+    chosen = {name: inputs[name] for name in ("model", "minutes", "seed", "fraction", "focus")}
+    return Training(members=tuple(inputs["members"]), **chosen)
 
 
 def train(training: dict[str, Any], version: str, home: str, registry: str | None) -> dict[str, Any]:
     """Train one surrogate into the registry.
 
-    One-shot models learn whole trajectories, as in the paper; chained ones what decides stability. A model that was
-    trained too briefly to have any finite CCT is measured like the others.
+    One-shot models learn whole trajectories, as in the paper, unless told otherwise; chained ones what decides
+    stability. A model that was trained too briefly to have any finite CCT is measured like the others.
     """
     from espinn_moe.train import TrainingError
     from registry.home import Home
@@ -99,7 +101,7 @@ def train(training: dict[str, Any], version: str, home: str, registry: str | Non
     from zoo.training import TrainingRequest, train_surrogate
 
     wanted = _training(training)
-    focus = entry_of(wanted.model).form == "chained"
+    focus = wanted.focus or entry_of(wanted.model).form == "chained"
     request = TrainingRequest(wanted.model, wanted.fraction, wanted.seed, minutes=wanted.minutes, focus=focus)
     with Home.open(home, registry) as opened, _kept_checkpoints(opened) as kept:
         rows = [found.row for found in opened.register([contingency_of(name) for name in wanted.members])]
