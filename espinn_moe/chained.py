@@ -326,7 +326,8 @@ class ChainedMoE(Chained):
         self.necks = torch.nn.ModuleList(
             Stack([width, width], self.dtype, "tanh", first=False, last_linear=False) for _ in range(2)
         )
-        expert = [width, expert_width, self.n_machines * terms]
+        # Experts see the state beside what is made of it: one that comes later finds a neck made for others.
+        expert = [width + described + 1, expert_width, self.n_machines * terms]
         self.experts = torch.nn.ModuleList(
             Experts(max(index) + 1, expert, self.dtype, "tanh") for index in self.expert_of
         )
@@ -336,7 +337,7 @@ class ChainedMoE(Chained):
         label = inputs.new_tensor([-1.0 if phase == FAULT_ON else 1.0])
         inputs = torch.cat([inputs, torch.cat([padding, label]).expand(*inputs.shape[:-1], -1)], dim=-1)
         shared, _ = self.necks[phase](self.trunk(inputs)[0])
-        out: Tensor = self.experts[phase](shared, None, expert)[0]
+        out: Tensor = self.experts[phase](torch.cat([shared, inputs], dim=-1), None, expert)[0]
         return out
 
     def settings(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from espinn_moe.model import settled
 from espinn_moe.surrogate import Rows, Scenarios, Surrogate
 
-BOUNDARY_SHARE = 0.5  # of the swing equation's instants that lie at the boundary
+BOUNDARY_SHARE = 0.0  # of the swing equation's instants that lie at the boundary
 BOUNDARY_WEIGHT = 5.0  # how much more often a scenario at the boundary is drawn than one far from it
 BOUNDARY_REACH = 2.0  # spacings of scenarios over which that falls by e
 

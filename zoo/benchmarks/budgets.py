@@ -25,7 +25,7 @@ class Budget:
     timed: int  # severities timed with the slow simulators
     distilled: tuple[str, ...]  # models whose boundaries become heads
     dae_step: float  # s, of the full-network sweep over severities
-    thin: int  # trajectory errors use every so many of the severities of a grid
+    thin: int  # trajectory errors use one in so many severities of a grid; odd, or it would be those of the training
     betas: tuple[float, ...]  # 1/rad, sharpness of the smooth maximum
     per_dae_severity: int  # severities of a cross-system boundary for each of the full network's
 
@@ -46,8 +46,8 @@ BUDGETS = {
             per_dae_severity=2,
         ),
         Budget(
-            "standard", one_shot=3.0, chained=1.5, family=0.25, family_sizes=(2, 4, 8, 16, 33), fractions=FRACTIONS,
-            reference="fast", timed=8, distilled=BOTH_FORMS, dae_step=2.5e-3, thin=1, betas=SHARPNESS,
+            "standard", one_shot=2.0, chained=1.0, family=0.2, family_sizes=(2, 4, 8, 16, 33), fractions=FRACTIONS,
+            reference="fast", timed=8, distilled=BOTH_FORMS, dae_step=2.5e-3, thin=3, betas=SHARPNESS,
             per_dae_severity=5,
         ),
         Budget(

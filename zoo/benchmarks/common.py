@@ -49,7 +49,7 @@ def per_seed(
 
 def thinned(setting: Setting) -> str:
     """What a title says when not all pairs are used."""
-    return "" if setting.budget.thin == 1 else f" of every {setting.budget.thin}th severity"
+    return "" if setting.budget.thin == 1 else f", one severity in {setting.budget.thin}"
 
 
 def trained_why(setting: Setting, model: str, focus: bool = False) -> str:
