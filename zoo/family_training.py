@@ -61,6 +61,7 @@ def train_through(
     *,
     resume: bool = True,
     report: Callable[[Progress], None] | None = None,
+    measured: Callable[[int, int], None] | None = None,
 ) -> list[tuple[TrainingRequest, Trained]]:
     """Train one model through growing data fractions, each stage from the weights of the last.
 
@@ -76,7 +77,7 @@ def train_through(
         stage = replace(request, fraction=fraction, minutes=minutes)
         previous = stages[-1][1] if stages else None
         trained = train_surrogate(
-            home, rows, stage, resume=resume, report=report,
+            home, rows, stage, resume=resume, report=report, measured=measured,
             warm_start=previous.surrogate if previous else None,
             parent_id=previous.checkpoint_id if previous else None,
         )  # fmt: skip

@@ -140,7 +140,10 @@ def _train_once(
         error = "" if progress.validation is None else f", CCT error {1e3 * progress.validation:.3g} ms"
         report("train", progress.done, f"loss {progress.loss:.2e}{error}, {progress.left_s:.0f} s left")
 
-    trained = train_surrogate(home, rows, request, resume=not fresh, report=tell)
+    def measured(done: int, total: int) -> None:
+        report("train", 1.0, f"compared with the reference ODE: {done} of {total}")
+
+    trained = train_surrogate(home, rows, request, resume=not fresh, report=tell, measured=measured)
     made = {
         "checkpoint": trained.checkpoint_id,
         "digest": runs.get_checkpoint(home.database, trained.checkpoint_id).digest,

@@ -129,6 +129,7 @@ def train_surrogate(
     *,
     resume: bool = True,
     report: Callable[[Progress], None] | None = None,
+    measured: Callable[[int, int], None] | None = None,
     warm_start: Surrogate | None = None,
     parent_id: int | None = None,
 ) -> Trained:
@@ -145,6 +146,8 @@ def train_surrogate(
         Whether an unfinished training of the same request is continued.
     report : callable, optional
         Told the progress about once a second.
+    measured : callable, optional
+        Told how many of the members have been compared with the reference after the training.
     warm_start : Surrogate, optional
         A trained model of the same shape to begin from; `parent_id` is its checkpoint.
 
@@ -171,7 +174,7 @@ def train_surrogate(
         record = _Record(home, rows, prepared, state_path)
         try:
             result, balance = _train(prepared, state_path, record, report)
-            trained = _keep(home, rows, prepared, result, balance, record.row, parent_id)
+            trained = _keep(home, rows, prepared, result, balance, record, measured, parent_id)
         except BaseException as error:
             record.fail(error)
             raise
@@ -208,11 +211,19 @@ def _keep(
     prepared: Prepared,
     result: TrainingResult,
     balance: dict[str, Any],
-    run: RunRow,
+    record: "_Record",
+    measured: Callable[[int, int], None] | None,
     parent_id: int | None,
 ) -> Trained:
-    surrogate = prepared.surrogate.to("cpu").eval()
-    boundaries = tuple(unseen_boundaries(surrogate, member) for member in range(len(rows)))
+    surrogate, run = prepared.surrogate.to("cpu").eval(), record.row
+    found, certified = [], dict[str, float]()
+    for member in range(len(rows)):
+        found.append(unseen_boundaries(surrogate, member))
+        certified |= _certificate(surrogate, found[-1][0], member)
+        record.say_alive()
+        if measured is not None:
+            measured(member + 1, len(rows))
+    boundaries = tuple(found)
     errors = tuple(cct_errors(*pair) for pair in boundaries)
     content = checkpoints.to_bytes(
         prepared.request.model,
@@ -229,7 +240,7 @@ def _keep(
         {row.id: k for k, row in enumerate(rows)},
         run_id=run.id,
         parent_id=parent_id,
-        metrics=_metrics(errors, result) | _certificates(surrogate, boundaries),
+        metrics=_metrics(errors, result) | certified,
     )
     expected = [error for error in errors if error.reference_finite]
     if expected and not any(error.finite for error in expected):
@@ -251,13 +262,10 @@ def _metrics(errors: Sequence[CCTErrors], result: TrainingResult) -> dict[str, f
     return metrics
 
 
-def _certificates(surrogate: Surrogate, boundaries: Sequence[tuple[Boundary, Boundary]]) -> dict[str, float]:
-    """Estimated CCT errors of every member, which need no reference."""
-    return {
-        f"{certificate_prefix(member)}{name}": value
-        for member, (learned, _) in enumerate(boundaries)
-        for name, value in certificate_metrics(surrogate, learned, member).items()
-    }
+def _certificate(surrogate: Surrogate, learned: Boundary, member: int) -> dict[str, float]:
+    """Estimated CCT errors of a member, which need no reference."""
+    found = certificate_metrics(surrogate, learned, member)
+    return {f"{certificate_prefix(member)}{name}": value for name, value in found.items()}
 
 
 class _Record:
@@ -295,8 +303,19 @@ class _Record:
 
     def beat(self, progress: Progress) -> None:
         """Say that the run lives and note its curves; a registry or disk in trouble does not stop the training."""
+        self.say_alive()
         now = time.monotonic()
-        alive = True
+        if now - self.last_point >= RECORD_S or progress.done >= 1.0:
+            self.last_point = now
+            values = {"loss": progress.loss, "learning_rate": progress.learning_rate, **progress.terms}
+            if progress.validation is not None:
+                values["validation_cct_ms"] = 1e3 * progress.validation
+            with suppress(OSError):
+                self.spool.metrics(values, progress.step)
+
+    def say_alive(self) -> None:
+        """Beat, unless that was done a moment ago; refused when the run has been given up meanwhile."""
+        now, alive = time.monotonic(), True
         if now - self.last_beat >= HEARTBEAT_S:
             self.last_beat = now
             with suppress(ZooError):
@@ -305,13 +324,6 @@ class _Record:
             raise ConflictError(
                 f"run {self.row.id} was given up as stale while it trained; start it again, its state is kept."
             )
-        if now - self.last_point >= RECORD_S or progress.done >= 1.0:
-            self.last_point = now
-            values = {"loss": progress.loss, "learning_rate": progress.learning_rate, **progress.terms}
-            if progress.validation is not None:
-                values["validation_cct_ms"] = 1e3 * progress.validation
-            with suppress(OSError):
-                self.spool.metrics(values, progress.step)
 
     def finish(self, trained: Trained) -> None:
         metrics = _metrics(trained.errors, trained.result)

@@ -39,7 +39,7 @@ def calls(monkeypatch, heads):
     """Stand-ins for what takes minutes, and a record of who called them."""
     called = []
 
-    def train(home, rows, request, resume=True, report=None):
+    def train(home, rows, request, resume=True, report=None, measured=None):
         called.append("train")
         content = f"weights {request.seed}".encode()
         made = home.add_checkpoint(content, 7, "stand-in", {row.id: k for k, row in enumerate(rows)})

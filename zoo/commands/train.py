@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -19,29 +19,41 @@ BAR = 24  # characters
 REFERENCE_CONTINGENCY = "ieee30-line-3-4-restore"  # whose six machines give the paper's parameter counts
 
 
-@contextmanager
-def training_progress(label: str) -> Iterator[Callable[["Progress"], None]]:
-    """A line on standard error with loss, residual, validated CCT error and time left."""
-    terminal = sys.stderr.isatty()
-    last = time.monotonic()
+class TrainingLine:
+    """A line on standard error about a training: on a terminal always the same one, elsewhere now and then another."""
 
-    def report(progress: "Progress") -> None:
-        nonlocal last
-        if terminal:
-            filled = int(BAR * progress.done)
+    def __init__(self, label: str) -> None:
+        self.label, self.terminal, self.last = label, sys.stderr.isatty(), time.monotonic()
+
+    def __call__(self, progress: "Progress") -> None:
+        """Loss, residual, validated CCT error and time left."""
+        self._show(progress.done, describe(progress))
+
+    def measured(self, done: int, total: int) -> None:
+        """How many members have been compared with the reference after the training."""
+        self._show(done / total, f"compared with the reference ODE: {done} of {total}")
+
+    def _show(self, done: float, text: str) -> None:
+        if self.terminal:
+            filled = int(BAR * done)
             bar = "#" * filled + "-" * (BAR - filled)
-            click.echo(f"\r\x1b[K{label} [{bar}] {describe(progress)}", err=True, nl=False)
-        elif time.monotonic() - last >= PROGRESS_INTERVAL_S or progress.done >= 1.0:
-            last = time.monotonic()
-            click.echo(f"{label}: {describe(progress)}", err=True)
+            click.echo(f"\r\x1b[K{self.label} [{bar}] {text}", err=True, nl=False)
+        elif time.monotonic() - self.last >= PROGRESS_INTERVAL_S or done >= 1.0:
+            self.last = time.monotonic()
+            click.echo(f"{self.label}: {text}", err=True)
 
+
+@contextmanager
+def training_progress(label: str) -> Iterator[TrainingLine]:
+    """The line of one training; ends it whatever happens."""
+    line = TrainingLine(label)
     try:
-        yield report
+        yield line
     except KeyboardInterrupt:
         click.echo("\nThe training is saved; the same command continues it.", err=True)
         raise
     finally:
-        if terminal:
+        if line.terminal:
             click.echo(err=True)
 
 
@@ -161,7 +173,7 @@ def train(model: str, name: str, home: str, registry: str | None, as_json: bool,
     with Home.open(home, registry) as opened:
         rows = [find_registered(opened, name)]
         with training_progress(f"{model} {name}") as report:
-            trained = train_surrogate(opened, rows, request, resume=resume, report=report)
+            trained = train_surrogate(opened, rows, request, resume=resume, report=report, measured=report.measured)
     made = trained_report(request, rows, trained)
     send_to_mlflow(home, registry, mlflow)
     print_json(made) if as_json else print_trained(made)

@@ -51,7 +51,9 @@ def train_moe(
     with Home.open(home, registry) as opened:
         rows = members_of(opened, names, system)
         with training_progress(f"{model} of {len(rows)} contingencies") as report:
-            stages = train_through(opened, rows, request, fractions, resume=resume, report=report)
+            stages = train_through(
+                opened, rows, request, fractions, resume=resume, report=report, measured=report.measured
+            )
     made = [trained_report(stage, rows, trained) for stage, trained in stages]
     send_to_mlflow(home, registry, mlflow)
     if as_json:
@@ -89,7 +91,9 @@ def train_separate(
         rows = members_of(opened, names, system)
         for done, row in enumerate(rows, 1):
             with training_progress(f"{model} {row.name} ({done} of {len(rows)})") as report:
-                trained = train_surrogate(opened, [row], request, resume=resume, report=report)
+                trained = train_surrogate(
+                    opened, [row], request, resume=resume, report=report, measured=report.measured
+                )
             made.append(trained_report(request, [row], trained))
             if not as_json:
                 print_trained(made[-1])
