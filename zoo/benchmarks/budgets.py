@@ -46,7 +46,7 @@ BUDGETS = {
             per_dae_severity=2,
         ),
         Budget(
-            "standard", one_shot=2.0, chained=1.0, family=0.2, family_sizes=(2, 4, 8, 16, 33), fractions=FRACTIONS,
+            "standard", one_shot=2.0, chained=1.0, family=0.2, family_sizes=(2, 8, 33), fractions=FRACTIONS,
             reference="fast", timed=8, distilled=BOTH_FORMS, dae_step=2.5e-3, thin=3, betas=SHARPNESS,
             per_dae_severity=5,
         ),
