@@ -50,8 +50,8 @@ class TrajectoryObjective:
     residual_weight, extra_weight : float
         Of the residuals, and of the model's own soft penalties, relative to the data misfit.
     decisive : bool
-        Learn only from samples before the separation first passes 1.5 pi, which decide stability, and ask the swing
-        equation mostly at the boundary; it does not count where the model itself says that synchronism is lost.
+        Learn only from samples before the separation first passes 1.5 pi, which decide stability; the swing equation
+        does not count where the model itself says that synchronism is lost.
     """
 
     def __init__(
