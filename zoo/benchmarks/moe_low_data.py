@@ -8,12 +8,9 @@ from zoo.sweep import METHODS as SWEEP_METHODS
 from zoo.sweep import SweepRow, plot_sweep, summarise, trained_together
 
 MEMBERS = ("ieee30-bus-7-remove-4-6", "ieee30-line-3-4-remove")
-FOCUS = "-focus"  # ends the name of a method that learns what decides stability instead of whole trajectories
 METHODS = {
     "separate": "Separate",
     "moe": "MoE",
-    f"separate{FOCUS}": "Separate, what decides stability",
-    f"moe{FOCUS}": "MoE, what decides stability",
     "separate-chained": "Separate chained (ours)",
     "moe-chained": "MoE chained (ours)",
 }
@@ -32,13 +29,9 @@ PAPER_FEWER_PARAMETERS = Published(50.8)  # per cent, MoE against Separate
 
 def _trainings(setting: Setting, method: str, fraction: float, seed: int) -> list[Training]:
     """The trainings of a method: all members at once, or each for its share of the same time."""
-    base = method.removesuffix(FOCUS)
-    model, groups = SWEEP_METHODS[base][0], trained_together(base, MEMBERS)
+    model, groups = SWEEP_METHODS[method][0], trained_together(method, MEMBERS)
     minutes = setting.budget.minutes(entry_of(model).form)
-    return [
-        Training(model, tuple(group), minutes / len(groups), seed, fraction, focus=method.endswith(FOCUS))
-        for group in groups
-    ]
+    return [Training(model, tuple(group), minutes / len(groups), seed, fraction) for group in groups]
 
 
 def _of(setting: Setting, method: str, fraction: float, seed: int) -> list[Task]:
@@ -131,7 +124,7 @@ def present(setting: Setting, found: Findings) -> Presentation:
     note = (
         "Every method has the same time at a fraction: the two trainings of Separate share it. CCT errors are those of "
         "the line fault, the bus fault has no finite CCT; 'other status' counts severities of both. 'Decisive' errors "
-        "end when the separation passes 1.5 pi; models that learn only that part are not asked for the rest."
+        "end when the separation passes 1.5 pi, where chained models stop learning."
     )
     return Presentation((accuracy, _parameters(setting, known)), drawings, (note,))
 
@@ -155,9 +148,9 @@ def _parameters(setting: Setting, known: list[SweepRow]) -> Table:
 
 
 def _why(setting: Setting, method: str) -> str:
-    form = entry_of(SWEEP_METHODS[method.removesuffix(FOCUS)][0]).form
-    decisive = form == "chained" or method.endswith(FOCUS)
-    beyond, learned = ("not in the paper; ", "what decides stability") if decisive else ("", "whole trajectories")
+    form = entry_of(SWEEP_METHODS[method][0]).form
+    chained = ("not in the paper; ", "what decides stability")
+    beyond, learned = chained if form == "chained" else ("", "whole trajectories")
     return f"{beyond}{CALIBRATED}; {learned}, {setting.budget.minutes(form):g} min on one CPU core for both members"
 
 
