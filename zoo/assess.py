@@ -43,7 +43,7 @@ class Assessment:
     split: ErrorSplit
     implicit_and_centred: Consistency
     implicit_and_true: Consistency
-    dae: Boundary | None  # at severities of its own
+    dae: Boundary | None  # of the full network, at some of the severities
 
     def rows(self) -> list[dict[str, Any]]:
         """One record per severity; what is not a number is None."""
@@ -61,6 +61,11 @@ class Assessment:
             "slope_rad_per_s": self.sensitivity.by_t_c,
             "excluded": self.sensitivity.excluded,
         }
+        if self.dae is not None:
+            known = dict(zip(self.dae.alpha, zip(self.dae.status, self.dae.cct, strict=True), strict=True))
+            columns["dae_status"], columns["dae_cct_s"] = zip(
+                *(known.get(alpha, (None, None)) for alpha in self.learned.alpha), strict=True
+            )
         return [dict(zip(columns, map(_plain, row), strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def summary(self) -> dict[str, Any]:
@@ -101,7 +106,7 @@ def assess_boundary(
     reference : {"strict", "fast"}
         Which reduced ODE is the truth.
     dae : bool
-        Also simulate the full network, at 21 severities.
+        Also simulate the full network, at 21 of the severities or at all if they are fewer.
     report : callable
         Told the stage and how far it is.
     """
@@ -117,7 +122,8 @@ def assess_boundary(
     true_sensitivity = reference_sensitivity(operators, alpha, truth.cct)
     full = None
     if dae:
-        full = reference_boundary_of(operators, np.linspace(*operators.severity, DAE_SEVERITIES), "dae", report)
+        chosen = np.unique(np.linspace(0, len(alpha) - 1, min(len(alpha), DAE_SEVERITIES)).round().astype(int))
+        full = reference_boundary_of(operators, alpha[chosen], "dae", report)
     return Assessment(
         operators=operators,
         rule=rule,

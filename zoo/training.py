@@ -43,6 +43,10 @@ HEARTBEAT_S = 15.0
 RECORD_S = 5.0  # between points of the curves in the run's diary
 
 
+class TooBriefError(TrainingError):
+    """A finished training whose model knows no boundary; its checkpoint is kept."""
+
+
 @dataclass(frozen=True)
 class TrainingRequest:
     """What is asked for; the defaults are those of the command line."""
@@ -176,6 +180,9 @@ def train_surrogate(
             result, balance = _train(prepared, state_path, record, report)
             trained = _keep(home, rows, prepared, result, balance, record, measured, parent_id)
         except BaseException as error:
+            if isinstance(error, TooBriefError):  # it is finished, and its checkpoint stored
+                state_path.unlink(missing_ok=True)
+                record.note.unlink(missing_ok=True)
             record.fail(error)
             raise
         state_path.unlink(missing_ok=True)
@@ -244,7 +251,7 @@ def _keep(
     )
     expected = [error for error in errors if error.reference_finite]
     if expected and not any(error.finite for error in expected):
-        raise TrainingError(
+        raise TooBriefError(
             f"the trained model has no finite CCT although the reference has: it was trained too briefly "
             f"({result.elapsed_s:.0f} s); it is kept as checkpoint {checkpoint.id}, "
             "train again with a larger --budget or more --minutes."

@@ -233,7 +233,8 @@ def default_checkpoint(database: Database, contingency_id: int) -> CheckpointRow
             contingency = session.get_one(ContingencyRow, contingency_id)
             raise NotFoundError(
                 f"{contingency.name!r} version {contingency.version} has no finished checkpoint; "
-                f"'cct-zoo train MODEL {contingency.name}' makes one."
+                f"'cct-zoo train MODEL {contingency.name}' makes one, and 'cct-zoo checkpoints {contingency.name}' "
+                "lists those of runs that failed."
             )
         return row
 

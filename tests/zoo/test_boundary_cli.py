@@ -91,6 +91,17 @@ def test_people_get_a_table_and_sentences(home):
     assert "The paper's bound is VACUOUS on 5 of 5 rows." in text
 
 
+def test_the_full_network_stands_beside_both(home, tmp_path):
+    table = tmp_path / "boundary.csv"
+    options = ("--alpha", "0.5", "--alpha", "0.9", "--reference", "fast", "--dae", "--home", str(home))
+    text = run("boundary", NAME, *options, "--csv", str(table)).stdout
+    assert "Full network (DAE):" in text and "minus ODE" in text
+    with table.open() as file:
+        low, high = csv.DictReader(file)
+    assert low["dae_status"] == "right-censored" and low["dae_cct_s"] == ""
+    assert float(high["dae_cct_s"]) == pytest.approx(float(high["true_cct_s"]), abs=1e-4)
+
+
 def test_certificates_are_plain_values_with_a_figure(home, tmp_path):
     figure = tmp_path / "certificates.svg"
     made = json.loads(run("certify", NAME, *SEVERITIES, "--home", str(home), "--json", "--plot", str(figure)).stdout)

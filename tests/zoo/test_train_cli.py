@@ -218,6 +218,7 @@ def test_model_trained_too_briefly_is_kept_but_not_the_default(tmp_path):
         assert runs.get_checkpoint(opened.database, 1).kind == "surrogate"
         with pytest.raises(NotFoundError, match="no finished checkpoint"):
             runs.default_checkpoint(opened.database, rows[0].id)
+    assert not list((tmp_path / "training").glob("*.safetensors")), "nothing is left to be continued"
 
 
 @pytest.mark.parametrize(

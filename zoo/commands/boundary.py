@@ -94,7 +94,7 @@ class _Stages:
 @severities_option
 @click.option("--margin", type=click.Choice(["smooth", "hard"]), help="Default: the surrogate's own.")
 @reference_option
-@click.option("--dae", is_flag=True, help="Also simulate the full network, at 21 severities.")
+@click.option("--dae", is_flag=True, help="Also simulate the full network, at 21 of the severities at most.")
 @click.option("--plot", type=file_option, help="Write the margin map and the boundaries (PNG, SVG or PDF).")
 @csv_option("one row per severity")
 @registry_options
@@ -144,6 +144,18 @@ def boundary(
     _print_boundary(found)
 
 
+def _print_dae(found: "Assessment") -> None:
+    """The full network's CCTs beside the reduced ODE's."""
+    click.echo("Full network (DAE):")
+    for row in found.rows():
+        if row["dae_status"] is not None:
+            gap = (
+                None if None in (row["dae_cct_s"], row["true_cct_s"]) else 1e3 * (row["dae_cct_s"] - row["true_cct_s"])
+            )
+            minus = "" if gap is None else f"   minus ODE {gap:9.4f} ms"
+            click.echo(f"{row['alpha']:8.4f}  {row['dae_status']:14} {_number(row['dae_cct_s'], 8, 5)}{minus}")
+
+
 def _print_boundary(found: "Assessment") -> None:
     click.echo(
         "   alpha  status          CCT (s)   true (s)  error (ms)  dCCT/da (s)  centred (s)     true (s)  excluded"
@@ -157,6 +169,8 @@ def _print_boundary(found: "Assessment") -> None:
             f"{row['alpha']:8.4f}  {row['status']:14} {instants}   {_number(row['error_ms'], 9, 4)}  {slopes}  "
             f"{row['excluded'] or ''}"
         )
+    if found.dae is not None:
+        _print_dae(found)
     errors, split = found.errors, found.split
     if errors.mae is None:
         click.echo(f"no severity has a finite CCT in both; {errors.mismatches} of {len(found.learned.alpha)} disagree.")
