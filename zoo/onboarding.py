@@ -27,10 +27,11 @@ from registry.store import runs
 from zoo import checkpoints
 from zoo.catalogue import create_model, entry_of, make_objective
 from zoo.datasets import ScenarioSet, training_set
-from zoo.metrics import CCTErrors
+from zoo.metrics import CCTErrors, cct_errors
 from zoo.schedules import plan_for
-from zoo.training import FOLDER
-from zoo.validation import Validation, unseen_errors
+from zoo.sources import certificate_prefix
+from zoo.training import FOLDER, member_certificate
+from zoo.validation import Validation, unseen_boundaries
 
 TIME_SHARE = 0.18  # of the time that training the enlarged family anew would take
 
@@ -144,9 +145,11 @@ def add_expert(
         copy_members(apprentice, enlarged, {0: newest})
         enlarged.eval()
         _check_unchanged(family.surrogate, enlarged, same)
-        errors = unseen_errors(enlarged, newest)
+        learned, reference = unseen_boundaries(enlarged, newest)
+        errors = cct_errors(learned, reference)
+        measured = _certificates(family, same) | member_certificate(enlarged, learned, newest) | _errors(errors, newest)
         training = {"parent": family.row.digest, "steps": result.steps, "elapsed_s": result.elapsed_s, **config}
-        checkpoint = _store(home, family, enlarged, contingencies, [*family.members, row], training, run.id, errors)
+        checkpoint = _store(home, family, enlarged, contingencies, [*family.members, row], training, measured, run.id)
     except BaseException as error:
         runs.fail_run(home.database, run.id, str(error) or type(error).__name__)
         raise
@@ -267,11 +270,29 @@ def remove_expert(home: Home, checkpoint_id: int, name: str) -> tuple[Checkpoint
     _check_unchanged(family.surrogate, reduced, places)
     rows = [family.members[k] for k in kept]
     training = {"parent": family.row.digest, "removed": named.name}
-    checkpoint = _store(home, family, reduced, contingencies, rows, training)
+    checkpoint = _store(home, family, reduced, contingencies, rows, training, _certificates(family, places))
     return checkpoint, tuple(row.name for row in rows)
 
 
 # --- both -------------------------------------------------------------------------------------
+
+
+def _certificates(family: Family, places: dict[int, int]) -> dict[str, float]:
+    """The parent's certificates of members {of the parent: of the child}, whose answers are the same."""
+    known: dict[str, float] = json.loads(family.row.metrics_json)
+    return {
+        certificate_prefix(after) + name.removeprefix(certificate_prefix(before)): value
+        for before, after in places.items()
+        for name, value in known.items()
+        if name.startswith(certificate_prefix(before))
+    }
+
+
+def _errors(errors: CCTErrors, member: int) -> dict[str, float]:
+    """The errors of the one member that was measured."""
+    if errors.mae is None or errors.maximum is None:
+        return {}
+    return {"cct_mae_ms": 1e3 * errors.mae, "cct_max_ms": 1e3 * errors.maximum, "measured_member": float(member)}
 
 
 def _check_unchanged(parent: Surrogate, child: Surrogate, members: dict[int, int]) -> None:
@@ -290,12 +311,9 @@ def _store(
     contingencies: Sequence[Contingency],
     rows: Sequence[ContingencyRow],
     training: dict[str, Any],
+    metrics: dict[str, float],
     run_id: int | None = None,
-    errors: CCTErrors | None = None,
 ) -> CheckpointRow:
-    metrics = {}
-    if errors is not None and errors.mae is not None and errors.maximum is not None:
-        metrics = {"cct_mae_ms": 1e3 * errors.mae, "cct_max_ms": 1e3 * errors.maximum}
     return home.add_checkpoint(
         checkpoints.to_bytes(family.model, surrogate, contingencies, training),
         surrogate.n_parameters,

@@ -226,7 +226,7 @@ def _keep(
     found, certified = [], dict[str, float]()
     for member in range(len(rows)):
         found.append(unseen_boundaries(surrogate, member))
-        certified |= _certificate(surrogate, found[-1][0], member)
+        certified |= member_certificate(surrogate, found[-1][0], member)
         record.say_alive()
         if measured is not None:
             measured(member + 1, len(rows))
@@ -269,7 +269,7 @@ def _metrics(errors: Sequence[CCTErrors], result: TrainingResult) -> dict[str, f
     return metrics
 
 
-def _certificate(surrogate: Surrogate, learned: Boundary, member: int) -> dict[str, float]:
+def member_certificate(surrogate: Surrogate, learned: Boundary, member: int) -> dict[str, float]:
     """Estimated CCT errors of a member, which need no reference."""
     found = certificate_metrics(surrogate, learned, member)
     return {f"{certificate_prefix(member)}{name}": value for name, value in found.items()}

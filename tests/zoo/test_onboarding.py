@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
@@ -10,13 +11,14 @@ from cli import zoo
 from contingencies.errors import ConflictError, NotFoundError, UsageError, ZooError
 from contingencies.library import load_contingency
 from contingencies.spec import Window
+from contingencies.stability import Boundary
 from espinn_moe.expert_slices import answers_equal, copy_members, member_slices, new_slices
 from registry.home import Home
+from registry.schema import CheckpointRow
 from registry.store import runs
 from zoo import checkpoints
 from zoo.catalogue import create_model
 from zoo.checkpoints import compile_members
-from zoo.metrics import CCTErrors
 from zoo.onboarding import add_expert, load_family, remove_expert
 
 NAMES = ("ieee30-bus-7-remove-4-6", "ieee30-line-3-4-remove", "ieee30-line-3-4-restore")
@@ -30,8 +32,8 @@ def contingencies():
 @pytest.fixture(autouse=True)
 def few_severities(monkeypatch):
     """Errors of untrained models are beside the point here, and cost a minute."""
-    nothing = CCTErrors(None, None, None, None, 0, 0, 0, 0, 0)
-    monkeypatch.setattr("zoo.onboarding.unseen_errors", lambda surrogate, member: nothing)
+    censored = Boundary(np.array([0.5]), np.array([np.nan]), ("right-censored",), np.array([False]), "learned-hard")
+    monkeypatch.setattr("zoo.onboarding.unseen_boundaries", lambda surrogate, member: (censored, censored))
 
 
 @pytest.fixture
@@ -143,6 +145,20 @@ def test_a_model_of_one_contingency_takes_no_experts(home, contingencies):
     checkpoint, _ = family(home, contingencies[:1], "es-pinn-chained")
     with pytest.raises(UsageError, match="train-moe"):
         load_family(home, checkpoint.id)
+
+
+def test_certificates_of_the_others_travel_with_the_family(home, contingencies):
+    rows = [result.row for result in home.register(contingencies)]
+    parent, _ = family(home, contingencies[:2])
+    with home.database.write() as session:
+        session.get_one(CheckpointRow, parent.id).metrics_json = json.dumps(
+            {"loss": 1.0, "expert_0_estimated_mae_s": 1e-5, "expert_1_estimated_mae_s": 2e-5}
+        )
+    grown = add_expert(home, parent.id, rows[2], fraction=0.01, steps=1)
+    metrics = json.loads(runs.get_checkpoint(home.database, grown.checkpoint_id).metrics_json)
+    assert metrics == {"expert_0_estimated_mae_s": 1e-5, "expert_1_estimated_mae_s": 2e-5}
+    left, _ = remove_expert(home, grown.checkpoint_id, NAMES[0])
+    assert json.loads(left.metrics_json) == {"expert_0_estimated_mae_s": 2e-5}
 
 
 def test_commands_add_and_remove_an_expert(home, contingencies):

@@ -59,6 +59,7 @@ def checkpoint_report(
         }
         for member in sorted(row.members, key=lambda member: member.expert)
     ]
+    measured = metrics.get("measured_member")  # of a family to which an expert was added: the newcomer alone
     return {
         "checkpoint": row.id,
         "model": None if run is None else run.model,
@@ -66,6 +67,7 @@ def checkpoint_report(
         "parameters": row.parameters,
         "cct_mae_ms": metrics.get("cct_mae_ms"),
         "cct_max_ms": metrics.get("cct_max_ms"),
+        "cct_error_of": None if measured is None else members[int(measured)]["contingency"],
         "status_errors": metrics.get("status_errors"),
         "fraction": None if run is None else run.fraction,
         "seed": None if run is None else run.seed,
@@ -80,12 +82,13 @@ def checkpoint_report(
 def _line(report: dict[str, Any]) -> str:
     members = report["members"]
     error = report["cct_mae_ms"]
+    whose = f" of {report['cct_error_of']}" if report["cct_error_of"] else ""
     parts = [
         f"checkpoint {report['checkpoint']}",
         report["model"] or "unknown model",
         _named([f"{member['contingency']} v{member['version']}" for member in members]),
         f"{report['parameters']:,} parameters",
-        "CCT error not measured" if error is None else f"CCT error {error:.4f} ms",
+        "CCT error not measured" if error is None else f"CCT error{whose} {error:.4f} ms",
     ]
     if report["fraction"] is not None:
         parts.append(f"fraction {report['fraction']:g}  seed {report['seed']}")
