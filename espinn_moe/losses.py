@@ -24,7 +24,7 @@ from espinn_moe.windows import WindowSet, calibrate, cut_windows, remainders
 RESIDUAL_WEIGHT = 1e-2  # of the data misfit, for whole trajectories; equal weights stalled at 20 times the error
 WINDOW_RESIDUAL_WEIGHT = 0.1  # residuals of windows start at the size of the misfit, and reach states without data
 ROWS = 1024  # windows per step
-SAMPLES = 512  # of whole trajectories per step, and as many instants; twice as many steps teach more than twice as many
+SAMPLES = 512  # of whole trajectories per step, and as many instants; 1024 were no better in trainings of minutes
 ROWS_PER_MEMBER = 48  # at least, in a family
 WINDOWS_PER_MEMBER = 60_000  # of each phase; more windows of one member teach nothing new
 WINDOWS_IN_ALL = 400_000  # memory: about 1 kB each on ten machines
@@ -70,7 +70,6 @@ class TrajectoryObjective:
         self.rows, self.collocation_rows, self.decisive = rows, collocation_rows, decisive
         device = next(model.parameters()).device
         self.physics = Physics(model.members, model.dtype).to(device)
-        self.window = model.members[0].window
         self._pool = [SamplePool(data, model, member, decisive) for member, data in enumerate(scenarios)]
         n = model.n_machines
         x_0 = self.physics.x_0.double().numpy(force=True)

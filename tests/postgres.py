@@ -63,7 +63,8 @@ def postgres_server() -> Iterator[str]:
         done = subprocess.run([*as_user, *command], capture_output=True, text=True, cwd=folder)
         if done.returncode != 0:
             log = folder / "log"
-            _unavailable(f"{command[0]} failed: {(done.stderr or (log.read_text() if log.exists() else ''))[-300:]}")
+            said = done.stderr or (log.read_text() if log.exists() else "")
+            pytest.fail(f"PostgreSQL is installed, but {command[0]} failed: {said[-300:]}")
 
     try:
         run(str(binaries / "initdb"), "-D", str(data), "-U", "zoo", "-A", "trust", "--no-sync", "-E", "UTF8")
