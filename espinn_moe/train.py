@@ -26,7 +26,10 @@ from espinn_moe.state_file import tree_from_bytes, tree_to_bytes, write_atomical
 SAVE_INTERVAL_S = 45.0  # a killed run loses at most one minute
 REPORT_INTERVAL_S = 1.0
 CURVE_POINTS = 200  # points of the recorded loss curves, however long the run
-STATE_VERSION = 1
+STATE_VERSION = 2
+
+Clock = Literal["wall", "processor"]
+CLOCKS: dict[Clock, Callable[[], float]] = {"wall": time.monotonic, "processor": time.process_time}
 
 
 class TrainingError(ZooError):
@@ -49,13 +52,15 @@ class Objective(Protocol):
 class TrainingPlan:
     """How to minimise: budget, optimiser and schedule.
 
-    Exactly one of `steps` and `minutes` is the budget. `polish_share` of it goes to L-BFGS on
-    large batches; its history is dropped at every resample, and a round that does not lower the loss
+    Exactly one of `steps` and `minutes` is the budget; minutes are those of the clock on the wall, or of the
+    processor's work for this process, which does not pass faster while others use it. `polish_share` of it goes
+    to L-BFGS on large batches; its history is dropped at every resample, and a round that does not lower the loss
     of its batch is undone. `validations` are spread evenly over the budget.
     """
 
     steps: int | None = None
     minutes: float | None = None
+    clock: Clock = "wall"
     optimizer: Literal["soap", "adam"] = "soap"
     learning_rate: float = 3e-3
     final_rate: float = 1e-3  # fraction of the learning rate that is left at the end of the cosine
@@ -183,7 +188,7 @@ class _Run:
         self.optimizer = make_optimizer(plan.optimizer, model, plan.learning_rate)
         self.generator = torch.Generator().manual_seed(plan.seed)
         self.step = 0
-        self.elapsed_before = 0.0
+        self.elapsed_before = self.used_before = 0.0  # s on the wall, and of the clock that counts
         self.loss, self.terms = math.nan, dict[str, float]()
         self.validation: float | None = None
         self.validations_done = 0
@@ -193,6 +198,8 @@ class _Run:
         self.curve_point = 0
         self.good = copy.deepcopy(model.state_dict())
         self.started = self.last_save = self.last_report = time.monotonic()
+        self.now = CLOCKS[plan.clock]
+        self.began = self.now()
 
     # --- budget -------------------------------------------------------------------------------
 
@@ -201,12 +208,17 @@ class _Run:
         return self.elapsed_before + time.monotonic() - self.started
 
     @property
+    def used(self) -> float:
+        """Seconds of the budget that are used, on its own clock."""
+        return self.used_before + self.now() - self.began
+
+    @property
     def done(self) -> float:
         """Fraction of the budget that is used."""
         if self.plan.steps is not None:
             return min(1.0, self.step / self.plan.steps)
         assert self.plan.minutes is not None
-        return min(1.0, self.elapsed / (60.0 * self.plan.minutes))
+        return min(1.0, self.used / (60.0 * self.plan.minutes))
 
     def rate(self, done: float) -> float:
         """Learning rate: linear warm-up, then half a cosine down to the final rate."""
@@ -371,6 +383,7 @@ class _Run:
             "weights": dict(self.objective.weights),
             "step": self.step,
             "elapsed": self.elapsed,
+            "used": self.used,
             "loss": self.loss,
             "terms": self.terms,
             "validation": self.validation,
@@ -397,7 +410,7 @@ class _Run:
         self.generator.set_state(tree["generator"])
         torch.set_rng_state(tree["global_generator"])
         self.objective.weights.update(tree["weights"])
-        self.step, self.elapsed_before = tree["step"], tree["elapsed"]
+        self.step, self.elapsed_before, self.used_before = tree["step"], tree["elapsed"], tree["used"]
         self.loss, self.terms = tree["loss"], tree["terms"]
         self.validation, self.validations_done = tree["validation"], tree["validations_done"]
         self.best, self.best_validation = tree["best"], tree["best_validation"]

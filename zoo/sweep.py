@@ -2,8 +2,9 @@
 
 A method is one model for all members (`moe`, `moe-chained`) or one model per member (`separate`,
 `separate-chained`); all see the same scenarios at a given fraction and seed. One training is one job. The
-members' trainings of a separate method share the wall-clock time that one model for all of them gets, so that
-methods are compared at equal time; with a number of steps, at equal epochs. Both are in the table.
+members' trainings of a separate method share the time that one model for all of them gets, so that methods are
+compared at equal time (of the processor, which is that of the wall on an idle core); with a number of steps, at
+equal epochs. Both are in the table.
 """
 
 import csv
@@ -22,6 +23,7 @@ from zoo.orchestrate import Done, Job, Report, run_jobs
 
 if TYPE_CHECKING:
     from espinn_moe.surrogate import Surrogate
+    from espinn_moe.train import Clock
 
 Member = TypeVar("Member")
 
@@ -135,7 +137,7 @@ def trained_together(method: str, members: Sequence[Member]) -> list[list[Member
 
 def _jobs(plan: SweepPlan, cell: tuple[str, float, int], members: Sequence[Contingency], folder: Path) -> list[Job]:
     from zoo.catalogue import entry_of
-    from zoo.schedules import plan_for
+    from zoo.schedules import COMPARED_BY, plan_for
 
     method, fraction, seed = cell
     model, groups = METHODS[method][0], trained_together(method, members)
@@ -151,7 +153,7 @@ def _jobs(plan: SweepPlan, cell: tuple[str, float, int], members: Sequence[Conti
         Job(
             "zoo.sweep:train_and_judge",
             {"model": model, "members": [member.sha256 for member in group], "fraction": fraction, "seed": seed,
-             "minutes": minutes, "steps": plan.steps, "focus": focus},
+             "minutes": minutes, "clock": COMPARED_BY, "steps": plan.steps, "focus": focus},
             {"specs": [member.to_json() for member in group], "system": system.to_json(),
              "network": system.network_file, "states": states},
         )
@@ -165,6 +167,7 @@ def train_and_judge(
     fraction: float,
     seed: int,
     minutes: float | None,
+    clock: "Clock",
     steps: int | None,
     focus: bool,
     specs: list[str],
@@ -180,7 +183,7 @@ def train_and_judge(
         Name in the catalogue.
     members : list of str
         SHA-256 of the contingencies.
-    fraction, seed, minutes, steps, focus
+    fraction, seed, minutes, clock, steps, focus
         As in `TrainingRequest`.
     specs : list of str
         The members' descriptions as JSON.
@@ -196,7 +199,7 @@ def train_and_judge(
     described = System.from_json(system, network)
     contingencies = [Contingency.from_json(spec, described) for spec in specs]
     assert [contingency.sha256 for contingency in contingencies] == members
-    request = TrainingRequest(model, fraction, seed, minutes=minutes, steps=steps, focus=focus)
+    request = TrainingRequest(model, fraction, seed, minutes=minutes, steps=steps, clock=clock, focus=focus)
     prepared = prepare(contingencies, request)
     surrogate = prepared.surrogate
     objective = make_objective(model, surrogate, prepared.scenarios, focus=focus)

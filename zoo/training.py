@@ -22,7 +22,7 @@ from contingencies.library import Contingency
 from contingencies.stability import Boundary
 from espinn_moe.state_file import tree_from_bytes, write_atomically
 from espinn_moe.surrogate import Surrogate
-from espinn_moe.train import Progress, TrainingError, TrainingPlan, TrainingResult, train
+from espinn_moe.train import Clock, Progress, TrainingError, TrainingPlan, TrainingResult, train
 from registry.home import Home
 from registry.schema import ContingencyRow, RunRow
 from registry.spool import RunSpool
@@ -57,6 +57,7 @@ class TrainingRequest:
     budget: str = "standard"
     minutes: float | None = None
     steps: int | None = None
+    clock: Clock = "wall"
     focus: bool = True
     dtype: str | None = None  # the model's own default
     settings: dict[str, Any] | None = None  # further builder arguments
@@ -102,7 +103,7 @@ def prepare(contingencies: Sequence[Contingency], request: TrainingRequest) -> P
         )
     plan = plan_for(
         entry.form, len(contingencies), request.budget,
-        minutes=request.minutes, steps=request.steps, seed=request.seed,
+        minutes=request.minutes, steps=request.steps, seed=request.seed, clock=request.clock,
     )  # fmt: skip
     members = checkpoints.compile_members(contingencies)
     scenarios = tuple(training_set(operators, request.fraction, request.seed) for operators in members)

@@ -208,6 +208,24 @@ def test_time_budget_counts_what_was_spent_before_the_kill(tmp_path, monkeypatch
     assert 1.0 <= result.elapsed_s < 1.2
 
 
+def test_minutes_of_the_processor_do_not_pass_while_the_process_waits(tmp_path):
+    plan = TrainingPlan(minutes=0.3 / 60, clock="processor")
+
+    class Slow(SineFit):
+        def batch(self, generator: torch.Generator) -> Tensor:
+            if self.batches % 50 == 0:
+                time.sleep(0.02)
+            return super().batch(generator)
+
+    objective = Slow()
+    started = time.process_time()
+    result = train(network(), objective, plan, state_path=tmp_path / "s")
+    slept = 0.02 * (objective.batches // 50)
+    assert time.process_time() - started >= 0.3
+    assert slept > 0
+    assert result.elapsed_s >= 0.3 + 0.9 * slept
+
+
 def test_ctrl_c_saves_and_the_run_goes_on_from_there(tmp_path):
     script = (
         "import sys; sys.path[:0] = sys.argv[1:3]\n"

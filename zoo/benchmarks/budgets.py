@@ -1,7 +1,8 @@
 """What each budget of the benchmarks may cost, as data.
 
-Minutes are those of one training on one core. One-shot models need far more of them than chained ones, so that
-a hurried table shows what a budget buys rather than what a method can do; the report names the budget of every row.
+Minutes are those of one training on one core, of its work rather than of the wall clock. One-shot models need far
+more of them than chained ones, so that a hurried table shows what a budget buys rather than what a method can do; the
+report names the budget of every row.
 """
 
 from dataclasses import dataclass

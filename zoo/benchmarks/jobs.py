@@ -18,6 +18,7 @@ from contingencies.library import Contingency, load_contingency, load_system, sh
 from contingencies.network import Float
 from zoo.benchmarks.entry import Task, Training
 from zoo.orchestrate import FOLDER, Job, Results
+from zoo.schedules import COMPARED_BY
 
 if TYPE_CHECKING:
     from contingencies.operators import PhaseOperators
@@ -78,6 +79,7 @@ def _plain(training: Training) -> dict[str, Any]:
         "members": list(training.members),
         "physics": [contingency_of(name).sha256 for name in training.members],
         "minutes": training.minutes,
+        "clock": COMPARED_BY,
         "seed": training.seed,
         "fraction": training.fraction,
         "focus": training.focus,
@@ -102,7 +104,9 @@ def train(training: dict[str, Any], version: str, home: str, registry: str | Non
 
     wanted = _training(training)
     focus = wanted.focus or entry_of(wanted.model).form == "chained"
-    request = TrainingRequest(wanted.model, wanted.fraction, wanted.seed, minutes=wanted.minutes, focus=focus)
+    request = TrainingRequest(
+        wanted.model, wanted.fraction, wanted.seed, minutes=wanted.minutes, clock=COMPARED_BY, focus=focus
+    )
     with Home.open(home, registry) as opened, _kept_checkpoints(opened) as kept:
         rows = [found.row for found in opened.register([contingency_of(name) for name in wanted.members])]
         try:
