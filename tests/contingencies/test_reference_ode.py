@@ -115,8 +115,11 @@ def test_fast_and_strict_trajectories_agree_while_the_machines_are_in_step(alpha
     operators = operators_of("ieee30-line-3-4-restore")
     fast, strict = fast_trajectory(operators, alpha, t_c), strict_trajectory(operators, alpha, t_c)
     together = np.maximum.accumulate(strict.separation) < 1.5 * np.pi
-    np.testing.assert_allclose(fast.delta[together], strict.delta[together], rtol=0, atol=5e-5)
-    np.testing.assert_allclose(fast.omega[together], strict.omega[together], rtol=0, atol=1e-6)
+    # Next to the stability boundary every difference grows: a few microseconds of clearing time show how much.
+    sooner, later = (fast_trajectory(operators, alpha, t_c + shift) for shift in (-3e-6, 3e-6))
+    for name, rounding in (("delta", 2e-5), ("omega", 5e-7)):
+        gap = np.abs(getattr(fast, name) - getattr(strict, name))[together]
+        assert (gap <= rounding + np.abs(getattr(later, name) - getattr(sooner, name))[together]).all()
 
 
 def test_margins_of_many_clearing_instants_equal_those_of_each_alone():

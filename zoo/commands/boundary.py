@@ -132,7 +132,7 @@ def boundary(
     if csv_file and write_csv(csv_file, csv_text(list(rows[0]), rows)):
         return
     if as_json:
-        made = {"model": loaded.model, "checkpoint": number} | found.summary() | {"rows": found.rows()}
+        made = {"model": loaded.model, "checkpoint": number} | found.summary() | {"rows": rows}
         if found.dae is not None:
             made["dae"] = [
                 {"alpha": float(a), "status": s, "cct_s": None if t != t else float(t)}
@@ -141,13 +141,13 @@ def boundary(
         print_json(made)
         return
     click.echo(f"{name}  {loaded.model}  checkpoint {number}  {found.rule.kind} margin")
-    _print_boundary(found)
+    _print_boundary(found, rows)
 
 
-def _print_dae(found: "Assessment") -> None:
+def _print_dae(rows: list[dict[str, Any]]) -> None:
     """The full network's CCTs beside the reduced ODE's."""
     click.echo("Full network (DAE):")
-    for row in found.rows():
+    for row in rows:
         if row["dae_status"] is not None:
             gap = (
                 None if None in (row["dae_cct_s"], row["true_cct_s"]) else 1e3 * (row["dae_cct_s"] - row["true_cct_s"])
@@ -156,11 +156,11 @@ def _print_dae(found: "Assessment") -> None:
             click.echo(f"{row['alpha']:8.4f}  {row['dae_status']:14} {_number(row['dae_cct_s'], 8, 5)}{minus}")
 
 
-def _print_boundary(found: "Assessment") -> None:
+def _print_boundary(found: "Assessment", rows: list[dict[str, Any]]) -> None:
     click.echo(
         "   alpha  status          CCT (s)   true (s)  error (ms)  dCCT/da (s)  centred (s)     true (s)  excluded"
     )
-    for row in found.rows():
+    for row in rows:
         instants = f"{_number(row['cct_s'], 8, 5)}   {_number(row['true_cct_s'], 8, 5)}"
         slopes = "  ".join(
             _number(row[key], 11, 4) for key in ("dcct_dalpha_s", "centred_difference_s", "true_dcct_dalpha_s")
@@ -170,7 +170,7 @@ def _print_boundary(found: "Assessment") -> None:
             f"{row['excluded'] or ''}"
         )
     if found.dae is not None:
-        _print_dae(found)
+        _print_dae(rows)
     errors, split = found.errors, found.split
     if errors.mae is None:
         click.echo(f"no severity has a finite CCT in both; {errors.mismatches} of {len(found.learned.alpha)} disagree.")
