@@ -103,7 +103,8 @@ class TrainingResult:
     """A finished training; the model holds the kept state."""
 
     steps: int
-    elapsed_s: float
+    elapsed_s: float  # on the wall
+    used_s: float  # on the clock of the budget
     loss: float
     terms: dict[str, float]
     validation: float | None  # of the kept state
@@ -248,7 +249,7 @@ class _Run:
         if self.plan.keep == "best" and self.best is not None:
             self.model.load_state_dict(self.best)
         kept = self.best_validation if self.plan.keep == "best" and self.best is not None else self.validation
-        return TrainingResult(self.step, self.elapsed, self.loss, self.terms, kept, self.curves)
+        return TrainingResult(self.step, self.elapsed, self.used, self.loss, self.terms, kept, self.curves)
 
     def descend(self, done: float) -> None:
         """One step of the optimiser."""

@@ -19,7 +19,7 @@ from contingencies.errors import ConflictError, IntegrityError, UsageError
 from contingencies.library import Contingency
 from espinn_moe.expert_slices import answers_equal, copy_members, member_slices, new_slices
 from espinn_moe.surrogate import Surrogate
-from espinn_moe.train import Objective, Progress, TrainingPlan, TrainingResult, train
+from espinn_moe.train import Clock, Objective, Progress, TrainingPlan, TrainingResult, train
 from registry.home import Home
 from registry.schema import CheckpointRow, ContingencyRow
 from registry.store import contingencies as contingency_store
@@ -93,6 +93,7 @@ def add_expert(
     budget: str = "standard",
     minutes: float | None = None,
     steps: int | None = None,
+    clock: Clock = "wall",
     resume: bool = True,
     report: Callable[[Progress], None] | None = None,
 ) -> Onboarded:
@@ -109,6 +110,8 @@ def add_expert(
         Of the new member's scenarios.
     budget, minutes, steps
         By default a fifth of what training the enlarged family would take at this budget.
+    clock : "wall" or "processor"
+        Which minutes count.
     resume : bool
         Whether an interrupted training of the same request is continued.
     report : callable, optional
@@ -128,7 +131,7 @@ def add_expert(
     settings = family.surrogate.settings()
     enlarged = create_model(family.model, operators, seed=seed, **settings)  # refuses other machines and windows
     scenarios = training_set(operators[-1], fraction, seed)
-    plan = _plan(family, len(contingencies), budget, minutes, steps, seed)
+    plan = replace(_plan(family, len(contingencies), budget, minutes, steps, seed), clock=clock)
     newest = len(family.members)
     same = {member: member for member in range(newest)}
     copy_members(family.surrogate, enlarged, same)
