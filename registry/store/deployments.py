@@ -146,7 +146,7 @@ def rollback(
             )
         if target is None:
             if active is None:
-                raise _nothing_deployed(name, alias)
+                raise _nothing_deployed(session, name, alias)
             raise ConflictError(
                 f"{name!r} has nothing to roll back to under {alias!r}: head {active.head_id} was the first deployed."
             )
@@ -163,7 +163,7 @@ def retire(database: Database, name: str, *, alias: str = PRODUCTION, reason: st
     with database.write() as session:
         active = _active(session, name, alias)
         if active is None:
-            raise _nothing_deployed(name, alias)
+            raise _nothing_deployed(session, name, alias)
         _end(session, active)
         record(session, "retire", name, reason, alias=alias, head=active.head_id, deployment=active.id)
         database.notify(session, name)
@@ -178,8 +178,7 @@ def active(database: Database, name: str, alias: str = PRODUCTION) -> Deployment
     with database.read() as session:
         row = _active(session, name, alias)
         if row is None:
-            find_in(session, name)  # an unknown name is said to be unknown
-            raise _nothing_deployed(name, alias)
+            raise _nothing_deployed(session, name, alias)
         if version is not None and row.head.contingency.version != version:
             find_in(session, f"{name}@{version}")
             raise NotFoundError(
@@ -210,7 +209,8 @@ def history(database: Database, name: str, alias: str | None = None) -> list[Dep
 # --- inside a transaction ---------------------------------------------------------------------
 
 
-def _nothing_deployed(name: str, alias: str) -> NotFoundError:
+def _nothing_deployed(session: Session, name: str, alias: str) -> NotFoundError:
+    find_in(session, name)  # an unknown name is said to be unknown
     return NotFoundError(
         f"{name!r} has no head deployed under {alias!r}; 'cct-zoo distill {name}' makes a head and "
         f"'cct-zoo deploy {name} --reason WHY' deploys it."

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import resource
 import subprocess
 import sys
@@ -61,7 +62,8 @@ def test_the_life_of_a_head_from_deployment_to_retirement(home, run) -> None:
 
 
 def test_deploying_the_active_head_again_says_so_and_a_rollback_goes_to_the_one_before(home, run) -> None:
-    run("deploy", NAME, "--head", "1", "--reason", "first")
+    said = run("deploy", NAME, "--head", "1", "--reason", "first")[1]
+    assert re.search(r"deployed: error \S+ ms, largest \S+ ms, against the strict ODE at \d+ severit", said)
     run("deploy", NAME, "--head", "2", "--reason", "second", "--force")
     code, out, _ = run("deploy", NAME, "--head", "2", "--reason", "again")
     assert code == 0 and "head 2" in out and "answers already; nothing was changed" in out

@@ -69,7 +69,19 @@ def deploy(
     if row.id == before:
         _print_change(row, "answers already; nothing was changed", as_json, changed=False)
     else:
-        _print_change(row, "deployed" + (" against the gate" if row.forced else ""), as_json)
+        _print_change(row, "deployed" + (" against the gate" if row.forced else "") + _evidence(row), as_json)
+
+
+def _evidence(row: "DeploymentRow") -> str:
+    """What the head's error was measured on, so that a gate passed on one severity is seen as such."""
+    count, mean, largest = row.head.strict_count, row.head.strict_mae_s, row.head.strict_max_s
+    if not count:
+        return ": never measured against the strict ODE"
+    if mean is None or largest is None:
+        right = count - row.head.strict_disagreements
+        return f": {right} of {count} statuses are those of the strict ODE, none with a number to compare"
+    places = f"{count} severit{'y' if count == 1 else 'ies'}"
+    return f": error {1e3 * mean:.3g} ms, largest {1e3 * largest:.3g} ms, against the strict ODE at {places}"
 
 
 def _answering(home: "Home", name: str, alias: str) -> int | None:
