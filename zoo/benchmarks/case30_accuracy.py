@@ -144,7 +144,7 @@ def _architectures(setting: Setting, found: Findings) -> Table:
         )
         why = "as in the paper" if model in PAPER_PARAMETERS else "not in the paper; smaller, and run once per window"
         rows.append(Row(label, cells, why))
-    quantities = (Quantity("parameters"), Quantity("training", "s"), Quantity("steps"))
+    quantities = (Quantity("parameters"), Quantity("training, wall clock", "s"), Quantity("steps"))
     return Table("parameters", "Parameters and training", "Table 4", quantities, tuple(rows))
 
 

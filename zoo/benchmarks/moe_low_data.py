@@ -143,7 +143,7 @@ def _parameters(setting: Setting, known: list[SweepRow]) -> Table:
             "widths are ours, the paper does not publish those of its MoE" if method == "moe" else _why(setting, method)
         )
         rows.append(Row(label, (cell([counts.get(method)]), fewer, cell(times[method])), why))
-    quantities = (Quantity("parameters"), Quantity("fewer than Separate", "%"), Quantity("training", "s"))
+    quantities = (Quantity("parameters"), Quantity("fewer than Separate", "%"), Quantity("training, wall clock", "s"))
     return Table("parameters", "Parameters and training time", "Text of Table 3", quantities, tuple(rows))
 
 
