@@ -128,6 +128,22 @@ def test_a_registry_that_cannot_be_written_costs_the_storing_and_not_the_report(
     assert outcome.presentation.tables == section.tables
 
 
+def test_without_training_what_is_trained_is_measured_and_the_rest_is_said_to_be_missing(ran):
+    home, _, _, _, _, training = ran
+    known, unknown = (task("trajectory:learned", replace(training, seed=s), alpha=0.8, t_c=0.6) for s in (0, 9))
+
+    def present(setting, found):
+        rows = tuple(Row(str(k), (cell([]),), found.problem([each])) for k, each in enumerate((known, unknown)))
+        return Presentation((Table("angles", "Angles", "nowhere", (Quantity("delta", "rad"),), rows),))
+
+    benchmark = Benchmark("trajectory", "Two seeds", "nowhere", lambda setting: [known, unknown], present)
+    said = []
+    outcome = run_entry(benchmark, QUICK, home, None, Serial(), said.append, train=False)
+    assert [row.why for row in outcome.presentation.tables[0].rows] == ["", "1 of 1 missing: not run"]
+    assert [(each.stage, each.fresh) for each in said] == [("training", False), ("measuring", True)]
+    assert not outcome.failures
+
+
 def test_stored_numbers_are_printed_for_people_and_machines(ran, tmp_path):
     home, _, section, _, _, _ = ran
     (tmp_path / "benchmarks").symlink_to(home)

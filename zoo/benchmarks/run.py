@@ -53,6 +53,7 @@ def run_entry(
     executor: Executor | None,
     report: Report,
     fresh: bool = False,
+    train: bool = True,
 ) -> Outcome:
     """Do what an entry needs and has no result yet, and present it.
 
@@ -70,6 +71,8 @@ def run_entry(
         Told about each piece of work.
     fresh : bool
         Forget earlier results of this entry first.
+    train : bool
+        False measures what has been trained and trains nothing more.
     """
     tasks = benchmark.tasks(setting)
     trainings = list(dict.fromkeys(task.training for task in tasks if task.training is not None))
@@ -83,12 +86,14 @@ def run_entry(
         known = {each: results.get(job.key) for each, job in jobs.items()}
         findings = Findings({each: result for each, result in known.items() if result is not None}, {})
         return Outcome(benchmark, benchmark.present(setting, findings), (), 0)
+    if not train:
+        trainings = [each for each in trainings if results.get(jobs[each].key) is not None]
     done = _run(benchmark.name, "training", trainings, jobs, executor, results.folder, report)
     done |= _run(benchmark.name, "measuring", _possible(tasks, done), jobs, executor, results.folder, report)
     findings = Findings(
         {each: item.result for each, item in done.items() if item.result is not None},
         {each: item.error for each, item in done.items() if item.error is not None}
-        | {task: "its training failed" for task in tasks if task not in done},
+        | {task: "its training failed" for task in tasks if task not in done and task.training in done},
     )
     failures = tuple(f"{_label(each)}: {item.error}" for each, item in done.items() if item.error is not None)
     outcome = Outcome(
@@ -104,7 +109,11 @@ def run_entry(
 
 
 def _possible(tasks: Sequence[Task], done: dict[Any, Done]) -> list[Task]:
-    return [t for t in dict.fromkeys(tasks) if t.training is None or done[t.training].result is not None]
+    return [
+        t
+        for t in dict.fromkeys(tasks)
+        if t.training is None or (t.training in done and done[t.training].result is not None)
+    ]
 
 
 def _run(

@@ -32,6 +32,7 @@ STORED = (  # what is printed of a stored number
 @click.option(
     "--resume/--fresh", default=True, show_default=True, help="Keep what earlier runs have done, or do it again."
 )
+@click.option("--no-train", is_flag=True, help="Train nothing: measure what is trained, and write the report.")
 @click.option("--no-run", is_flag=True, help="Run nothing: write the report from what there is.")
 @click.option("--stored", is_flag=True, help="Run nothing: print the newest numbers in the registry.")
 @click.option(
@@ -50,6 +51,7 @@ def benchmark(
     seeds: int,
     budget: str,
     resume: bool,
+    no_train: bool,
     no_run: bool,
     stored: bool,
     output: Path,
@@ -97,7 +99,7 @@ def benchmark(
     made: list[dict[str, Any]] = []
     for position, entry in enumerate(entries, 1):
         click.echo(f"[{position}/{len(entries)}] {entry.name}: {entry.title}", err=True)
-        outcome = run_entry(entry, setting, own_home, registry, executor, _tell, fresh=not resume)
+        outcome = run_entry(entry, setting, own_home, registry, executor, _tell, not resume, not no_train)
         section = write_section(output, entry, outcome.presentation, circumstances(setting), outcome.failures)
         rows = sum(len(table.rows) for table in section.tables)
         made.append({"name": entry.name, "rows": rows, "done_now": outcome.fresh, "failures": list(outcome.failures)})
