@@ -45,19 +45,14 @@ def electrical_power(delta: Array, E: Array, G: Array, B: Array) -> Array:
     array (..., n)
         Electrical power P_e, pu on the system base.
     """
-    cos, sin = _cos_sin(delta)
-    c, s = E * cos, E * sin
-    return air_gap_power(c, s, _times(G, c) - _times(B, s), _times(B, c) + _times(G, s))
+    c, s = _voltages(delta, E)
+    return air_gap_power(c, s, *_currents(c, s, G, B))
 
 
 def electrical_power_rate(delta: Array, rate: Array, E: Array, G: Array, B: Array) -> Array:
     """d P_e / dt along angle velocities `rate` (..., n) in rad/s, theory.md eq. (3)."""
-    cos, sin = _cos_sin(delta)
-    c, s = E * cos, E * sin
-    c_dot, s_dot = -s * rate, c * rate
-    I_re, I_im = _times(G, c) - _times(B, s), _times(B, c) + _times(G, s)
-    I_re_dot, I_im_dot = _times(G, c_dot) - _times(B, s_dot), _times(B, c_dot) + _times(G, s_dot)
-    return air_gap_power(c_dot, s_dot, I_re, I_im) + air_gap_power(c, s, I_re_dot, I_im_dot)
+    c, s = _voltages(delta, E)
+    return _power_rate(c, s, *_currents(c, s, G, B), rate, G, B)
 
 
 def swing_field(
@@ -72,15 +67,27 @@ def taylor_coefficients(
     delta: Array, omega: Array, P_m: Array, E: Array, G: Array, B: Array, H: Array, D: Array, omega_b: float
 ) -> tuple[Array, Array, Array]:
     """Local expansion at a state: v = d delta/dt, a = d omega/dt, b = d2 omega/dt2, theory.md eq. (4)."""
-    v, a = swing_field(delta, omega, P_m, E, G, B, H, D, omega_b)
-    b = -(electrical_power_rate(delta, v, E, G, B) + D * a) / (2.0 * H)
-    return v, a, b
+    c, s = _voltages(delta, E)
+    I_re, I_im = _currents(c, s, G, B)
+    v, a = angle_rate(omega, omega_b), acceleration(P_m, air_gap_power(c, s, I_re, I_im), omega, H, D)
+    return v, a, -(_power_rate(c, s, I_re, I_im, v, G, B) + D * a) / (2.0 * H)
 
 
-def _cos_sin(delta: Array) -> tuple[Array, Array]:
+def _voltages(delta: Array, E: Array) -> tuple[Array, Array]:
+    """Real and imaginary part of the internal voltages."""
     if isinstance(delta, np.ndarray):
-        return np.cos(delta), np.sin(delta)
-    return delta.cos(), delta.sin()
+        return E * np.cos(delta), E * np.sin(delta)
+    return E * delta.cos(), E * delta.sin()
+
+
+def _currents(c: Array, s: Array, G: Array, B: Array) -> tuple[Array, Array]:
+    """Real and imaginary part of Y_red V for V = c + js."""
+    return _times(G, c) - _times(B, s), _times(B, c) + _times(G, s)
+
+
+def _power_rate(c: Array, s: Array, I_re: Array, I_im: Array, rate: Array, G: Array, B: Array) -> Array:
+    c_dot, s_dot = -s * rate, c * rate
+    return air_gap_power(c_dot, s_dot, I_re, I_im) + air_gap_power(c, s, *_currents(c_dot, s_dot, G, B))
 
 
 def _times(matrix: Array, vector: Array) -> Array:

@@ -1,23 +1,24 @@
-"""The stability boundary that a surrogate implies: first crossing of its margin, severity by severity.
+"""The stability boundary that a surrogate implies: first crossing of its margin at every severity.
 
-The search is the one that serves the reference simulators (`contingencies.stability.first_crossing`): a scan of
-the clearing window, a second look into the crossing cell, a root. Only the source of margins differs.
+The search is the one that serves the reference simulators (`contingencies.stability.search`): a scan of the clearing
+window, a second look into the crossing cell, a root. Only the source of margins differs; and all severities search
+together, because a surrogate answers many scenarios in hardly more time than one.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from contingencies.network import Float
 from contingencies.operators import PhaseOperators
-from contingencies.stability import CCT, Boundary, boundary_of, candidates, check_scenario, first_crossing
+from contingencies.stability import CCT, Boundary, boundary_of, candidates, check_scenario, run_together, search
 from espinn_moe.margins import SMOOTH, MarginProbe, MarginRule, default_rule, ode_angles, surrogate_angles
 from espinn_moe.surrogate import Surrogate
 
-SECTION_POINTS = 16  # clearing instants per call of the root search for hard margins: two calls reach its tolerance
-SCAN_VALUES = 4_000_000  # numbers in one batch of scanned trajectories: about 32 MB in float64
+# Clearing instants per round of the root search for hard margins. Few severities: calls are what costs, and two rounds
+# reach the tolerance. Many: margins are what costs, and three rounds do with half as many.
+SECTION_POINTS, SECTION_POINTS_OF_MANY = 14, 5
+MANY = 12
 
 
 def learned_boundary(
@@ -48,24 +49,14 @@ def learned_boundary(
     """
     operators, rule = surrogate.members[member], rule or default_rule(surrogate)
     alpha = _checked_severities(operators, alpha)
-    t_c = candidates(operators)
-    answers: list[CCT] = []
-    for value, first_look in zip(alpha, _scans(surrogate, alpha, t_c, member, rule), strict=True):
-        probe = MarginProbe(surrogate_angles(surrogate, float(value), member), operators, rule)
-        answers.append(_cct(probe, float(value), t_c, first_look))
-        if report:
-            report(len(answers))
-    return boundary_of(answers, f"learned-{rule.kind}")
+    probe = MarginProbe(surrogate_angles(surrogate, alpha, member), operators, rule)
+    return _boundary(probe, alpha, f"learned-{rule.kind}", report)
 
 
 def ode_boundary(operators: PhaseOperators, alpha: Float, rule: MarginRule = SMOOTH) -> Boundary:
     """CCT over severities of the fast reduced ODE under the same margin, to tell smoothing from surrogate error."""
-    t_c = candidates(operators)
-    answers = []
-    for value in _checked_severities(operators, alpha):
-        probe = MarginProbe(ode_angles(operators, float(value)), operators, rule)
-        answers.append(_cct(probe, float(value), t_c))
-    return boundary_of(answers, f"ode-{rule.kind}")
+    alpha = _checked_severities(operators, alpha)
+    return _boundary(MarginProbe(ode_angles(operators, alpha), operators, rule), alpha, f"ode-{rule.kind}")
 
 
 def margin_map(
@@ -77,51 +68,31 @@ def margin_map(
     """
     operators, rule = surrogate.members[member], rule or default_rule(surrogate)
     alpha = _checked_severities(operators, alpha)
-    rows = []
-    for value, first_look in zip(alpha, _scans(surrogate, alpha, t_c, member, rule), strict=True):
-        probe = MarginProbe(surrogate_angles(surrogate, float(value), member), operators, rule)
-        rows.append(probe.signs(t_c, first_look))
-    return np.stack(rows)
+    probe = MarginProbe(surrogate_angles(surrogate, alpha, member), operators, rule)
+    return probe.signs(np.tile(t_c, (len(alpha), 1)))
 
 
-def _cct(probe: MarginProbe, alpha: float, t_c: Float, first_look: Tensor | None = None) -> CCT:
-    def scan(instants: Float) -> Float:
-        return probe.signs(instants, first_look if instants is t_c else None)
-
-    known: dict[float, Float] = {}
-
-    def value(instant: Float) -> Float:
-        key = float(instant[0])  # the search asks for the ends of its bracket more than once
-        if key not in known:
-            known[key] = probe.values(instant)
-        return known[key]
-
-    # A hard margin needs few samples, so that calls are what costs; a smooth one many, so that few instants are best.
+def _boundary(
+    probe: MarginProbe, alpha: Float, reference: str, report: Callable[[int], None] | None = None
+) -> Boundary:
+    """CCT of the severities (m,) of a probe, all searched together."""
+    t_c, t_f = candidates(probe.operators), probe.operators.window.t_f
+    points = 1  # a smooth margin needs so many samples that interpolating one at a time is best
     if probe.rule.kind == "hard":
-        crossing = first_crossing(scan, t_c, points_per_call=SECTION_POINTS)
-    else:
-        crossing = first_crossing(scan, t_c, refine=value)
-    return CCT(
-        alpha,
-        crossing.status,
-        crossing.t_c,
-        crossing.restabilises,
-        probe.operators.window.t_f,
-        f"learned-{probe.rule.kind}",
-    )
+        points = SECTION_POINTS if len(alpha) < MANY else SECTION_POINTS_OF_MANY
 
+    def margins(row: np.ndarray, instants: Float, values: bool) -> Float:
+        # Values of a hard margin are right wherever a section comes to lie; a smooth one needs every sample.
+        if values and probe.rule.kind == "smooth":
+            return probe.values(instants, row)
+        return probe.signs(instants, row)
 
-def _scans(surrogate: Surrogate, alpha: Float, t_c: Float, member: int, rule: MarginRule) -> Iterator[Tensor]:
-    """Angles (c, k, n) at the coarse samples of every candidate, severity by severity, computed in batches."""
-    probe = MarginProbe(surrogate_angles(surrogate, 0.0, member), surrogate.members[member], rule)
-    device = next((parameter.device for parameter in surrogate.parameters()), torch.device("cpu"))
-    t, instants = (torch.as_tensor(x, dtype=surrogate.dtype, device=device) for x in (probe.t[probe.coarse], t_c))
-    block = max(1, SCAN_VALUES // (len(t) * len(t_c) * 2 * surrogate.n_machines))
-    for begin in range(0, len(alpha), block):
-        severities = torch.as_tensor(alpha[begin : begin + block], dtype=surrogate.dtype, device=device)
-        with torch.no_grad():
-            states = surrogate.trajectories(t, severities, instants, member)
-        yield from states[..., : surrogate.n_machines].double()
+    crossings = run_together([search(t_c, points) for _ in alpha], margins, report)
+    answers = [
+        CCT(float(value), found.status, found.t_c, found.restabilises, t_f, reference)
+        for value, found in zip(alpha, crossings, strict=True)
+    ]
+    return boundary_of(answers, reference)
 
 
 def _checked_severities(operators: PhaseOperators, alpha: Float) -> Float:

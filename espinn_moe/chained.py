@@ -13,7 +13,6 @@ runs once per window, however many instants of it are asked for.
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,46 +21,17 @@ from torch import Tensor
 
 from contingencies.errors import UsageError
 from contingencies.operators import PhaseOperators
-from espinn_moe.ansatz import taylor
+from espinn_moe.chains import Chains, RemainderBasis, Windows
 from espinn_moe.inputs import StateInputs
 from espinn_moe.layers import Experts, Stack
 from espinn_moe.model import FAULT_ON, POST_CLEARING
-from espinn_moe.physics import Expansion, Index, Phase, Physics
+from espinn_moe.physics import Phase, Physics
 from espinn_moe.surrogate import Member, Surrogate
 
 WINDOW_S = 0.06  # long enough that something is left to learn, short against the swings
 TERMS = 4  # of the remainder; each is about 1/30 of the one before, so the fifth is below 1e-5 of the first
+SAMPLES_AT_ONCE = 4096  # each is given the whole of its window: more of them outgrow the caches
 UNTRAINED_SCALE = 1e-5  # pu, typical remainder of a window, until the scales are measured
-
-
-@dataclass(frozen=True, eq=False)
-class Windows:
-    """Starts and remainders of windows."""
-
-    start: Expansion  # (..., n)
-    remainder: Tensor  # (..., n, terms), pu
-
-    def __getitem__(self, rows: Index) -> "Windows":
-        """Some of the windows."""
-        return Windows(self.start[rows], self.remainder[rows])
-
-
-class RemainderBasis:
-    """Polynomials tau^3 p_j(tau), orthonormal over a window: omega, its derivative and its integral."""
-
-    def __init__(self, terms: int) -> None:
-        self.powers = np.arange(3, 3 + terms)
-        gram = 1.0 / (self.powers[:, None] + self.powers + 1.0)
-        self.mix = np.linalg.inv(np.linalg.cholesky(gram)).T  # (powers, terms)
-
-    def __call__(self, tau: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """phi, d phi/d tau and the integral of phi from 0, each (..., terms), at tau (...)."""
-        p, mix = tau.new_tensor(self.powers), tau.new_tensor(self.mix)
-        powers = [tau.square()]
-        for _ in self.powers:
-            powers.append(powers[-1] * tau)
-        slope, value = torch.stack(powers[:-1], dim=-1), torch.stack(powers[1:], dim=-1)
-        return value @ mix, (p * slope) @ mix, (value * tau[..., None] / (p + 1)) @ mix
 
 
 class Chained(Surrogate):
@@ -83,6 +53,8 @@ class Chained(Surrogate):
     margin_kind = "hard"  # accurate enough that smoothing would be the larger part of the error
 
     calibrated: Tensor
+    polynomials: Tensor
+    step: Tensor
     fault_scale: Tensor
     post_scale: Tensor
     fault_expert: Tensor
@@ -103,6 +75,10 @@ class Chained(Surrogate):
         self.t_f = self.members[0].window.t_f
         self.physics = Physics(self.members, self.dtype)
         self.basis = RemainderBasis(terms)
+        polynomials = self.basis.polynomials(window_s, self.physics.omega_b)
+        step = np.kron(polynomials[:, :2].sum(0).T, np.eye(self.n_machines))  # parts to the state at the window's end
+        for name, values in (("polynomials", polynomials), ("step", step)):
+            self.register_buffer(name, torch.tensor(values, dtype=self.dtype), persistent=False)
         self.fault_inputs = StateInputs(self.physics, with_severity=True, dtype=self.dtype)
         self.post_inputs = StateInputs(self.physics, with_severity=False, dtype=self.dtype)
         self.expert_of = tuple(tuple(index) for index in expert_of)
@@ -155,114 +131,146 @@ class Chained(Surrogate):
         inputs = self.inputs(phase)(self.physics, start, alpha)
         return Windows(start, self.remainder(phase, inputs, member))
 
-    def at(self, windows: Windows, tau: Tensor, with_rates: bool = True) -> tuple[Tensor, Tensor | None]:
-        """States and right-hand derivatives (..., 2 n) a fraction tau (...) into the windows."""
-        phi, slope, integral = (part[..., None] for part in self.basis(tau))
-        c = windows.remainder
-        return self._assembled(
-            windows.start,
-            tau,
-            (c @ integral).squeeze(-1),
-            (c @ phi).squeeze(-1),
-            (c @ slope).squeeze(-1) if with_rates else None,
-        )
+    def at(self, parts: Tensor, tau: Tensor, with_rates: bool = True) -> tuple[Tensor, Tensor | None]:
+        """States and right-hand derivatives (..., 2 n) a fraction tau (...) into windows of parts (..., parts, n)."""
+        out = (self._weights(tau, with_rates) @ parts).flatten(-2)
+        return out[..., : 2 * self.n_machines], out[..., 2 * self.n_machines :] if with_rates else None
 
     def at_nodes(self, windows: Windows, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """States and right-hand derivatives (m, J, 2 n) at the same fractions (J,) of windows (m,)."""
-        phi, slope, integral = (part.mT for part in self.basis(nodes))
-        c = windows.remainder
-        x, rate = self._assembled(windows.start.for_samples(), nodes, (c @ integral).mT, (c @ phi).mT, (c @ slope).mT)
-        assert rate is not None
-        return x, rate
+        weights = self._weights(nodes, with_rates=True)
+        out = (weights.flatten(0, 1) @ windows.parts()).unflatten(-2, (len(nodes), 4)).flatten(-2)
+        return out[..., : 2 * self.n_machines], out[..., 2 * self.n_machines :]
 
-    def _assembled(
-        self, start: Expansion, tau: Tensor, angle: Tensor, omega: Tensor, slope: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
-        """Taylor expansion plus remainder, from the remainder's integral, value and slope in tau."""
-        h, omega_b = self.window_s, self.physics.omega_b
-        x, rate = taylor(start, h * tau, omega_b)
-        x = x + torch.cat([omega_b * h * angle, omega], dim=-1)
-        return x, None if slope is None else rate + torch.cat([omega_b * omega, slope / h], dim=-1)
+    def _weights(self, tau: Tensor, with_rates: bool) -> Tensor:
+        """How much each part counts in angles, speeds and their derivatives, (..., 2 or 4, parts), at tau (...)."""
+        polynomials = self.polynomials[:, : 4 if with_rates else 2]
+        powers = [torch.ones_like(tau)]
+        for _ in polynomials[1:]:
+            powers.append(powers[-1] * tau)
+        return (torch.stack(powers, dim=-1) @ polynomials.flatten(1)).unflatten(-1, polynomials.shape[1:])
 
     # --- the chain ----------------------------------------------------------------------------
 
-    def chain(self, phase: int, x: Tensor, alpha: Tensor, member: Member, count: int) -> Windows:
-        """`count` windows one after another from states x (m, 2 n), stacked in front: (count, m, ...)."""
-        operator = self.operator(phase, alpha, member)
-        one = x.new_ones(())
-        phi, _, integral = self.basis(one)
-        windows = []
-        for _ in range(count):
-            window = self.begin(phase, operator, x, alpha, member)
-            x, _ = self._assembled(window.start, one, window.remainder @ integral, window.remainder @ phi, None)
+    def chain(
+        self, phase: int, x: Tensor, alpha: Tensor, member: Member, lengths: Tensor, limit: float | None = None
+    ) -> Chains:
+        """Windows one after another.
+
+        Parameters
+        ----------
+        phase : int
+        x : Tensor (m, 2 n)
+            States at which the chains begin.
+        alpha, member
+            Severities (m,), and members (m,) or one for all.
+        lengths : Tensor (m,)
+            How many windows each row needs.
+        limit : float, optional
+            Separation, rad, at which a row ends early, with the first window that ends beyond it.
+        """
+        operator, lengths = self.operator(phase, alpha, member), lengths.clone()
+        n = self.n_machines
+        row = numbers = torch.arange(len(x), device=x.device)
+        where = torch.zeros(int(lengths.max()), len(x), dtype=torch.int64, device=x.device)
+        windows, total = [], 0
+        for place in range(len(where)):
+            window = self.begin(phase, operator, x, alpha, member).parts()
             windows.append(window)
-        fields = ("delta", "omega", "v", "a", "b")
-        start = Expansion(*(torch.stack([getattr(w.start, name) for w in windows]) for name in fields))
-        return Windows(start, torch.stack([w.remainder for w in windows]))
+            x = window.flatten(-2) @ self.step
+            where[place, row] = total + numbers[: len(row)]
+            total += len(row)
+            if limit is not None:
+                lost = x[:, :n].amax(-1) - x[:, :n].amin(-1) > limit
+                lengths[row[lost]] = place + 1
+            on = (lengths[row] > place + 1).nonzero().squeeze(-1)
+            if not len(on):
+                break
+            if len(on) < len(row):
+                row, x, alpha, operator = row[on], x[on], alpha[on], operator[on]
+                member = member[on] if isinstance(member, Tensor) else member
+        return Chains(torch.cat(windows), where, lengths)
 
     def states(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> Tensor:
         return self._evaluate(t, alpha, t_c, member, with_rates=False)[0]
 
     def states_and_rates(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> tuple[Tensor, Tensor]:
-        return self._evaluate(t, alpha, t_c, member, with_rates=True)
+        x, rates = self._evaluate(t, alpha, t_c, member, with_rates=True)
+        assert rates is not None
+        return x, rates
+
+    def trajectories(
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: int = 0, limit: float | None = None
+    ) -> Tensor:
+        """As the interface says; the windows after the limit is passed are left out."""
+        return self._evaluate(t[..., None, :], alpha[:, None, None], t_c[..., None], member, False, limit)[0]
 
     def _evaluate(
-        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member, with_rates: bool
-    ) -> tuple[Tensor, Tensor]:
-        """The fault-on chain runs once per (alpha, member), the post-clearing chain once per scenario."""
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member, with_rates: bool, limit: float | None = None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Each part on the axes it depends on: fault-on chains per severity, post-clearing ones per scenario."""
         index_shape = member.shape if isinstance(member, Tensor) else ()
         by_severity = torch.broadcast_shapes(alpha.shape, index_shape)
         by_scenario = torch.broadcast_shapes(by_severity, t_c.shape)
-        shape = torch.broadcast_shapes(by_scenario, t.shape)
-        x = self.physics.x_0.expand(*shape, -1).clone()
-        rates = torch.zeros_like(x)
-        faulted = ((t >= self.t_f) & (t < t_c)).expand(shape)
+        by_time, shape = (torch.broadcast_shapes(some, t.shape) for some in (by_severity, by_scenario))
+        x_0 = self.physics.x_0
+        if not shape.numel():
+            return x_0.expand(*shape, -1), x_0.expand(*shape, -1) if with_rates else None
+
+        longest = (torch.minimum(t.max(), t_c.max()) - self.t_f).detach().clamp(min=0.0)
+        severities = _flat(alpha, by_severity)
+        fault = self.chain(
+            FAULT_ON, x_0.expand(len(severities), -1), severities, _member(member, by_severity),
+            self._count(longest.expand(len(severities))),
+        )  # fmt: skip
+        row = torch.arange(len(severities), device=t.device).reshape(by_severity)
+        since = _flat((t - self.t_f).clamp(0.0, float(longest)), by_time)
+        found = self._sample(fault, _flat(row, by_time), since, with_rates)
+        before = (t < self.t_f)[..., None]
+        x = torch.where(before, x_0, found[0].reshape(*by_time, -1)).expand(*shape, -1)
+        rates = None
+        if found[1] is not None:
+            rates = torch.where(before, torch.zeros_like(x_0), found[1].reshape(*by_time, -1)).expand(*shape, -1)
         cleared = (t >= t_c).expand(shape)
-        if not x.numel() or not bool((faulted | cleared).any()):
+        if not cleared.any():
             return x, rates
 
-        severities = _flat(alpha, by_severity)
-        last = float(torch.minimum(t.max(), t_c.max()).detach())
-        fault = self.chain(
-            FAULT_ON,
-            self.physics.x_0.expand(len(severities), -1),
-            severities,
-            _member(member, by_severity),
-            self._count(last - self.t_f),
-        )
-        row = torch.arange(len(severities), device=t.device).reshape(by_severity)
-        if faulted.any():
-            places = row.expand(shape)[faulted], t.expand(shape)[faulted] - self.t_f
-            x[faulted], faulted_rates = self._sample(fault, *places, with_rates)
-            if faulted_rates is not None:
-                rates[faulted] = faulted_rates
-        if cleared.any():
-            instants = _flat(t_c, by_scenario)
-            reached = (instants <= t.max()).nonzero().squeeze(-1)  # later events leave no trace in the answer
-            instants = instants[reached]
-            event, _ = self._sample(fault, _flat(row, by_scenario)[reached], instants - self.t_f, False)
-            its_member = _member(member, by_scenario)
-            its_member = its_member[reached] if isinstance(its_member, Tensor) else its_member
-            count = self._count(float((t.max() - instants.min()).detach()))
-            post = self.chain(POST_CLEARING, event, _flat(alpha, by_scenario)[reached], its_member, count)
-            row = torch.zeros(t_c.expand(by_scenario).numel(), dtype=torch.int64, device=t.device)
-            row[reached] = torch.arange(len(reached), device=t.device)
-            row = row.reshape(by_scenario).expand(shape)[cleared]
-            x[cleared], cleared_rates = self._sample(post, row, (t - t_c).expand(shape)[cleared], with_rates)
-            if cleared_rates is not None:
-                rates[cleared] = cleared_rates
+        instants = _flat(t_c, by_scenario)
+        reached = (instants <= t.max()).nonzero().squeeze(-1)  # later events leave no trace in the answer
+        instants = instants[reached]
+        event, _ = self._sample(fault, _flat(row, by_scenario)[reached], instants - self.t_f, False)
+        its_member = _member(member, by_scenario)
+        its_member = its_member[reached] if isinstance(its_member, Tensor) else its_member
+        its_alpha = _flat(alpha, by_scenario)[reached]
+        post = self.chain(POST_CLEARING, event, its_alpha, its_member, self._count(t.max() - instants), limit)
+        row = torch.zeros(by_scenario, dtype=torch.int64, device=t.device)
+        row.view(-1)[reached] = torch.arange(len(reached), device=t.device)
+        if limit is not None:  # after the end of a chain nothing moves
+            end = self.window_s * post.lengths.to(t)
+            last, _ = self._sample(post, torch.arange(len(end), device=t.device), end, False)
+            ended = cleared & (t - t_c >= end[row])
+            x, cleared = torch.where(ended[..., None], last[row], x), cleared & ~ended
+        since = (t - t_c).expand(shape)[cleared]
+        found = self._sample(post, row.expand(shape)[cleared], since, with_rates)
+        x = x.clone()
+        x[cleared] = found[0]
+        if rates is not None and found[1] is not None:
+            rates = rates.clone()
+            rates[cleared] = found[1]
         return x, rates
 
-    def _sample(self, windows: Windows, row: Tensor, s: Tensor, with_rates: bool) -> tuple[Tensor, Tensor | None]:
+    def _sample(self, chains: Chains, row: Tensor, s: Tensor, with_rates: bool) -> tuple[Tensor, Tensor | None]:
         """States and rates (m, 2 n) a time s (m,) after the beginning of the chain in `row` (m,)."""
-        count = len(windows.remainder)
-        place = (s.detach() / self.window_s).floor().long().clamp(0, count - 1)
-        tau = (s - place * self.window_s) / self.window_s
-        return self.at(windows[place, row], tau, with_rates)
+        found = [
+            self.at(*chains.find(some, times, self.window_s), with_rates)
+            for some, times in zip(row.split(SAMPLES_AT_ONCE), s.split(SAMPLES_AT_ONCE), strict=True)
+        ]
+        x, rates = torch.cat([x for x, _ in found]), [rate for _, rate in found if rate is not None]
+        return x, torch.cat(rates) if with_rates else None
 
-    def _count(self, duration: float) -> int:
-        """Windows that cover a duration."""
-        return max(1, int(np.ceil(duration / self.window_s - 1e-9)))
+    def _count(self, duration: Tensor) -> Tensor:
+        """Windows (m,) that cover durations (m,), s."""
+        return torch.ceil(duration.detach() / self.window_s - 1e-9).long().clamp(min=1)
 
 
 class ChainedESPINN(Chained):

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+from torch.nn.functional import linear
 
 Activation = Literal["sine", "tanh"]
 SINE_FREQUENCY = 5.0  # w0 of the paper
@@ -78,7 +79,7 @@ class Stack(nn.Module):
             if group is not None:
                 weight, bias = weight[group], bias[group]
             rate = None if rate is None else rate @ weight
-            x = torch.baddbmm(bias[:, None], x, weight) if weight.ndim == 3 else x @ weight + bias
+            x = torch.baddbmm(bias[:, None], x, weight) if weight.ndim == 3 else linear(x, weight.T, bias)
             if index < self.hidden:
                 x, rate = self._activate(x, rate)
         return x, rate
@@ -90,7 +91,7 @@ class Stack(nn.Module):
                 return (self.w0 * z).sin(), None
             out: tuple[Tensor, Tensor] = SineWithRate.apply(z, rate.expand_as(z), self.w0)
             return out
-        y = z.tanh()
+        y = z.tanh_()
         return y, None if rate is None else (1.0 - y.square()) * rate
 
 

@@ -53,14 +53,13 @@ def margin_derivatives(
     differentiated at its peak, whose own motion contributes nothing.
     """
     operators, n, rule = surrogate.members[member], surrogate.n_machines, rule or default_rule(surrogate)
-    probe = MarginProbe(surrogate_angles(surrogate, alpha, member), operators, rule)
+    probe = MarginProbe(surrogate_angles(surrogate, np.array([alpha]), member), operators, rule)
     device = next((parameter.device for parameter in surrogate.parameters()), torch.device("cpu"))
     severity, instant = (
         torch.tensor(value, dtype=surrogate.dtype, device=device, requires_grad=True) for value in (alpha, t_c)
     )
     if rule.kind == "smooth":
-        coarse = probe.angles(probe.t[probe.coarse], np.array([t_c]))
-        times = torch.as_tensor(probe.t[probe.kept_samples(coarse)], dtype=surrogate.dtype, device=device)
+        times = torch.as_tensor(probe.t[probe.kept_samples(t_c)], dtype=surrogate.dtype, device=device)
         delta = surrogate.states(times, severity, instant, member)[..., :n].double()
         margin = smooth_margin(delta, operators.max_separation, rule.beta, rule.epsilon)
     else:

@@ -104,9 +104,25 @@ class Surrogate(torch.nn.Module, ABC):
     def settings(self) -> dict[str, Any]:
         """Builder arguments as plain JSON values: with the members enough to rebuild the model."""
 
-    def trajectories(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: int = 0) -> Tensor:
-        """States (a, c, k, 2 n) of the grid of severities alpha (a,), clearing instants t_c (c,) and times t (k,)."""
-        return self.states(t, alpha[:, None, None], t_c[:, None], member)
+    def trajectories(
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: int = 0, limit: float | None = None
+    ) -> Tensor:
+        """States (a, c, k, 2 n) of severities alpha (a,), each with its clearing instants and times.
+
+        Parameters
+        ----------
+        t : Tensor (k,) or (a, k)
+            Times in order, s; the same for all severities, or each its own.
+        alpha : Tensor (a,)
+        t_c : Tensor (c,) or (a, c)
+            Clearing instants in order, s; likewise.
+        member : int
+            Which contingency.
+        limit : float, optional
+            Separation, rad, beyond which nothing more is asked of a trajectory: once it has passed the limit after
+            clearing, it may stay where it is.
+        """
+        return self.states(t[..., None, :], alpha[:, None, None], t_c[..., None], member)
 
     def calibrate(self, scenarios: Sequence[Scenarios]) -> None:
         """Fix the scales of inputs and outputs from training trajectories, one entry per member; once per model."""

@@ -5,10 +5,11 @@ They answer the shared interface, are differentiable in all three arguments, and
 
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from contingencies.ode import trajectory_grid
+from contingencies.ode import FastODE
 from contingencies.operators import PhaseOperators, fault_coefficient
 from contingencies.swing import swing_field
 from espinn_moe.surrogate import Surrogate
@@ -77,5 +78,9 @@ class IntegratingSurrogate(Surrogate):
         rates = torch.where((t < t_c)[..., None], self.field(x, alpha), self.field(x, None))
         return x, torch.where((t < self.physics.window.t_f)[..., None], torch.zeros_like(x), rates)
 
-    def trajectories(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: int = 0) -> Tensor:
-        return torch.from_numpy(trajectory_grid(self.physics, alpha.numpy(), t_c.numpy(), t.numpy()))
+    def trajectories(
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: int = 0, limit: float | None = None
+    ) -> Tensor:
+        times, instants = (x.expand(len(alpha), -1).numpy() for x in (t, t_c))
+        states = [FastODE(self.physics, float(a)).states(*its) for a, *its in zip(alpha, instants, times, strict=True)]
+        return torch.from_numpy(np.stack(states))

@@ -16,6 +16,7 @@ from espinn_moe.boundary import learned_boundary, margin_map, ode_boundary
 from espinn_moe.margins import HARD, SMOOTH, MarginProbe, MarginRule, hard_margin, sample_times, smooth_margin
 from tests.cases import operators_of
 from tests.espinn_moe.stand_ins import IntegratingSurrogate
+from zoo.catalogue import create_model
 
 PRIMARY, NINE = "ieee30-line-3-4-restore", "ieee9-mech-g2-restore"
 ROOTS_AGREE_S = 2.5e-6  # each root is known to 1e-6 s
@@ -52,13 +53,17 @@ def test_the_hard_margin_finds_a_peak_between_two_samples(peak, height):
 @pytest.mark.parametrize("rule", [SMOOTH, HARD, MarginRule("smooth", beta=10.0), MarginRule("smooth", h_t=2e-3)])
 @pytest.mark.parametrize("name", [PRIMARY, NINE])
 def test_looking_finely_only_where_it_matters_gives_the_margin_of_the_full_grid(name, rule):
-    ops, alpha = operators_of(name), 0.9
-    t_c = np.array([0.3, 0.5, 0.6, 0.66, 0.67, 0.69, 0.9])
-    delta = torch.from_numpy(FastODE(ops, alpha).states(t_c, sample_times(ops, rule.h_t))[..., : ops.n_machines])
+    ops, alpha = operators_of(name), (0.9, 0.2, 1.0)
+    t_c = np.array([[0.3, 0.5, 0.6, 0.66, 0.67, 0.69, 0.9]] * 3) + 0.01 * np.arange(3)[:, None]
+    full_grid = [FastODE(ops, a).states(its, sample_times(ops, rule.h_t)) for a, its in zip(alpha, t_c, strict=True)]
+    delta = torch.from_numpy(np.stack(full_grid)[..., : ops.n_machines])
 
-    def sampled(t: np.ndarray, instants: np.ndarray) -> torch.Tensor:
-        rows, columns = np.searchsorted(t_c, instants), np.rint(t / rule.h_t).astype(int)
-        return delta[torch.from_numpy(rows)][:, torch.from_numpy(columns)]
+    def sampled(row: np.ndarray, t: np.ndarray, instants: np.ndarray, limit: float | None) -> torch.Tensor:
+        places = [
+            (k, np.searchsorted(t_c[k], its)[:, None], np.rint(times / rule.h_t).astype(int))
+            for k, its, times in zip(row, instants, np.broadcast_to(t, (len(row), t.shape[-1])), strict=True)
+        ]
+        return torch.stack([delta[place] for place in places])
 
     probe = MarginProbe(sampled, ops, rule)
     if rule.kind == "smooth":
@@ -67,6 +72,8 @@ def test_looking_finely_only_where_it_matters_gives_the_margin_of_the_full_grid(
         full = hard_margin(delta, ops.max_separation).numpy()
     np.testing.assert_allclose(probe.values(t_c), full, rtol=0.0, atol=1e-6)
     np.testing.assert_array_equal(probe.signs(t_c) >= 0, full >= 0)
+    some = np.array([2, 0])
+    np.testing.assert_allclose(probe.values(t_c[some], some), full[some], rtol=0.0, atol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -123,3 +130,56 @@ def test_the_margin_map_changes_sign_at_the_boundary():
 def test_a_severity_that_is_none_is_refused(alpha):
     with pytest.raises(UsageError, match="severity"):
         learned_boundary(IntegratingSurrogate(operators_of(NINE)), np.array([alpha]))
+
+
+# --- many severities at once --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["hard", "smooth"])
+@pytest.mark.parametrize("batch", [3e3, 1e6])
+def test_severities_that_search_together_find_what_each_finds_alone(kind, batch, monkeypatch):
+    monkeypatch.setattr("espinn_moe.margins.BATCH_VALUES", int(batch))
+    perfect, alpha = IntegratingSurrogate(operators_of(PRIMARY)), np.array([0.97, 0.1, 0.53, 0.57, 0.8, 0.57])
+    counts: list[int] = []
+    together = learned_boundary(perfect, alpha, rule=MarginRule(kind), report=counts.append)
+    alone = [learned_boundary(perfect, alpha[k : k + 1], rule=MarginRule(kind)) for k in range(len(alpha))]
+    assert together.status == tuple(one.status[0] for one in alone)
+    assert {"finite", "right-censored"} <= set(together.status)
+    np.testing.assert_array_equal(together.restabilises, [one.restabilises[0] for one in alone])
+    np.testing.assert_allclose(together.cct, [one.cct[0] for one in alone], rtol=0.0, atol=ROOTS_AGREE_S)
+    assert counts == sorted(counts) and counts[-1] == len(alpha)
+
+
+@pytest.mark.parametrize("model", ["es-pinn", "es-pinn-chained", "xpinn", "pi-deeponet"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_untrained_models_answer_alike_together_and_alone(model, seed):
+    surrogate = create_model(model, [operators_of(NINE)], seed=seed)
+    alpha = np.array([0.0, 0.4, 0.83, 1.0])
+    together = learned_boundary(surrogate, alpha)
+    alone = [learned_boundary(surrogate, alpha[k : k + 1]) for k in range(len(alpha))]
+    assert together.status == tuple(one.status[0] for one in alone)
+    np.testing.assert_allclose(together.cct, [one.cct[0] for one in alone], rtol=0.0, atol=1e-5)
+
+
+def test_members_of_a_family_answer_alike_together_and_alone():
+    members = [operators_of("ieee30-bus-7-remove-4-6"), operators_of("ieee30-line-3-4-remove")]
+    surrogate, alpha = create_model("moe-chained", members, seed=3), np.array([0.3, 0.7, 0.9])
+    for member in range(2):
+        together = learned_boundary(surrogate, alpha, member)
+        alone = [learned_boundary(surrogate, alpha[k : k + 1], member) for k in range(len(alpha))]
+        assert together.status == tuple(one.status[0] for one in alone)
+        np.testing.assert_allclose(together.cct, [one.cct[0] for one in alone], rtol=0.0, atol=ROOTS_AGREE_S)
+
+
+def test_a_trajectory_that_is_decided_need_not_be_followed():
+    surrogate = create_model("es-pinn-chained", [operators_of(PRIMARY)], seed=0)
+    t, alpha, t_c = (torch.tensor(x, dtype=torch.float64) for x in (np.linspace(0, 2, 51), [1.0, 0.5], [0.3, 0.9, 1.1]))
+    with torch.no_grad():
+        whole, cut = surrogate.trajectories(t, alpha, t_c), surrogate.trajectories(t, alpha, t_c, limit=4.0)
+    n = surrogate.n_machines
+    separation = whole[..., :n].amax(-1) - whole[..., :n].amin(-1)
+    followed = separation.cummax(-1).values < 4.0
+    assert not followed.all()
+    torch.testing.assert_close(cut[followed], whole[followed], rtol=0.0, atol=1e-12)
+    shown = cut[..., :n].amax(-1) - cut[..., :n].amin(-1)
+    assert (shown.amax(-1) >= 4.0).eq(separation.amax(-1) >= 4.0).all()

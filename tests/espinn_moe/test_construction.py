@@ -177,7 +177,8 @@ def test_a_common_shift_of_all_angles_and_a_whole_turn_of_one_change_nothing_els
     (severity,) = scalar(alpha)
     for phase in (0, 1):
         operator = model.operator(phase, severity, member)
-        ends = [model.at(model.begin(phase, operator, x, severity, member), severity)[0] for x in (start, moved)]
+        windows = [model.begin(phase, operator, x, severity, member).parts() for x in (start, moved)]
+        ends = [model.at(parts, severity)[0] for parts in windows]
         close(ends[1] - ends[0], moved - start, atol=1e-10)
 
 

@@ -31,7 +31,8 @@ def test_the_smooth_margin_has_the_derivatives_that_its_differences_show():
     t_c = float(learned_boundary(surrogate, np.array([alpha])).cct[0]) + 3e-4
 
     def margin(a: float, t: float) -> float:
-        return float(MarginProbe(surrogate_angles(surrogate, a), ops, SMOOTH).values(np.array([t]))[0])
+        probe = MarginProbe(surrogate_angles(surrogate, np.array([a])), ops, SMOOTH)
+        return float(probe.values(np.array([[t]]))[0, 0])
 
     by_alpha, by_t_c = margin_derivatives(surrogate, alpha, t_c)
     assert by_alpha == pytest.approx((margin(alpha + h, t_c) - margin(alpha - h, t_c)) / (2 * h), rel=1e-3)

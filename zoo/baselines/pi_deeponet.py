@@ -40,12 +40,16 @@ class PIDeepONet(Baseline):
         out, rate = self.readout(weights * basis), (weights * basis_rate) @ self.readout.weight.T
         return self.x_0 + self.scale * out, self.scale * rate
 
-    def trajectories(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: int = 0) -> Tensor:
+    def trajectories(
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: int = 0, limit: float | None = None
+    ) -> Tensor:
         """As the interface says; branch and trunk are evaluated once per scenario and per instant."""
-        _, severity, clearing = self.scaled(t[:1], alpha[:, None], t_c)
-        time = self.scaled(t, alpha[:1], t_c[:1])[0]
+        nothing = t.new_zeros(())
+        _, severity, clearing = self.scaled(nothing, alpha[:, None], t_c)
+        time, _, _ = self.scaled(t, nothing, nothing)
         weights, _ = self.branch(torch.stack([severity, clearing], dim=-1))  # (a, c, width)
-        product = weights[:, :, None] * self.trunk(time[:, None])[0]
+        basis, _ = self.trunk(time[..., None])  # (k, width) or (a, k, width)
+        product = weights[:, :, None] * basis[..., None, :, :]
         return self.x_0 + self.scale * self.readout(product)
 
     def extra_terms(self, rows: Rows) -> dict[str, Tensor]:

@@ -262,5 +262,5 @@ def grid_errors(surrogate: "Surrogate", alpha: Float, t_c: Float) -> dict[str, A
 
     operators = surrogate.members[0]
     ours = margin_map(surrogate, alpha, t_c, rule=SMOOTH)
-    truth = np.stack([MarginProbe(ode_angles(operators, float(a)), operators, SMOOTH).signs(t_c) for a in alpha])
+    truth = MarginProbe(ode_angles(operators, alpha), operators, SMOOTH).signs(np.tile(t_c, (len(alpha), 1)))
     return grid_totals(surrogate, alpha, t_c).errors().to_dict() | {"miou": mean_iou(ours >= 0, truth >= 0)}
