@@ -210,7 +210,7 @@ def train_and_judge(
     state.unlink(missing_ok=True)
     return {
         "parameters": surrogate.n_parameters,
-        "training_s": result.elapsed_s,
+        "training_s": result.used_s,
         "steps": result.steps,
         "loss": result.loss,
         "members": judged,

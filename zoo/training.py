@@ -262,7 +262,7 @@ def _keep(
 
 def _metrics(errors: Sequence[CCTErrors], result: TrainingResult) -> dict[str, float]:
     measured = [(e.mae, e.maximum) for e in errors if e.mae is not None and e.maximum is not None]
-    metrics = {"loss": result.loss, "train_s": result.elapsed_s, "steps": float(result.steps)}
+    metrics = {"loss": result.loss, "train_s": result.used_s, "steps": float(result.steps)}
     if measured:
         metrics["cct_mae_ms"] = 1e3 * sum(mae for mae, _ in measured) / len(measured)
         metrics["cct_max_ms"] = 1e3 * max(largest for _, largest in measured)

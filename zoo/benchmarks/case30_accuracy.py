@@ -139,12 +139,11 @@ def _architectures(setting: Setting, found: Findings) -> Table:
         known = [made for made in trained if made is not None]
         cells = (
             cell([float(made["parameters"]) for made in known], PAPER_PARAMETERS.get(model)),
-            cell([made["metrics"]["train_s"] for made in known]),
             cell([made["metrics"]["steps"] for made in known]),
         )
         why = "as in the paper" if model in PAPER_PARAMETERS else "not in the paper; smaller, and run once per window"
         rows.append(Row(label, cells, why))
-    quantities = (Quantity("parameters"), Quantity("training, wall clock", "s"), Quantity("steps"))
+    quantities = (Quantity("parameters"), Quantity("steps of training"))
     return Table("parameters", "Parameters and training", "Table 4", quantities, tuple(rows))
 
 

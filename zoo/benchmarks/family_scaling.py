@@ -83,7 +83,7 @@ def present(setting: Setting, found: Findings) -> Presentation:
             Quantity("other status", "severities"),
             Quantity("parameters"),
             Quantity("parameters per member"),
-            Quantity("training, wall clock", "s"),
+            Quantity("training", "s"),
             Quantity("training per member", "s"),
         ),
         tuple(rows),

@@ -131,7 +131,7 @@ def present(setting: Setting, found: Findings) -> Presentation:
 
 def _parameters(setting: Setting, known: list[SweepRow]) -> Table:
     counts = {row.method: float(row.parameters) for row in known}
-    times = {method: [row.training_s for row in known if row.method == method] for method in METHODS}
+    steps = {method: [float(row.steps) for row in known if row.method == method] for method in METHODS}
     rows = []
     for method, label in METHODS.items():
         fewer: Cell = cell([])
@@ -142,9 +142,9 @@ def _parameters(setting: Setting, known: list[SweepRow]) -> Table:
         why = (
             "widths are ours, the paper does not publish those of its MoE" if method == "moe" else _why(setting, method)
         )
-        rows.append(Row(label, (cell([counts.get(method)]), fewer, cell(times[method])), why))
-    quantities = (Quantity("parameters"), Quantity("fewer than Separate", "%"), Quantity("training, wall clock", "s"))
-    return Table("parameters", "Parameters and training time", "Text of Table 3", quantities, tuple(rows))
+        rows.append(Row(label, (cell([counts.get(method)]), fewer, cell(steps[method])), why))
+    quantities = (Quantity("parameters"), Quantity("fewer than Separate", "%"), Quantity("steps of all trainings"))
+    return Table("parameters", "Parameters and steps of training", "Text of Table 3", quantities, tuple(rows))
 
 
 def _why(setting: Setting, method: str) -> str:
