@@ -1,12 +1,16 @@
 """Settings of the whole test run."""
 
+import atexit
 import os
+import shutil
 import tempfile
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests share two cores
 os.environ["CCT_ZOO_CACHE"] = tempfile.mkdtemp(prefix="cct-zoo-cache-")  # every run solves its networks itself
 
 from hypothesis import HealthCheck, settings
+
+atexit.register(shutil.rmtree, os.environ["CCT_ZOO_CACHE"], ignore_errors=True)
 
 # No deadline: the first example of a test may compile or import for seconds. In CI the examples are
 # the same on every run, so that a red build can be repeated.

@@ -234,6 +234,7 @@ def test_members_with_the_same_network_after_clearing_may_share_an_expert():
     assert same_topology(members) == (0, 1, 0, 2)
     own, shared = (ChainedMoE(members, width=8, expert_width=6, share_topology=share) for share in (False, True))
     assert shared.n_parameters < own.n_parameters
+    assert (own.parameters_saved, shared.parameters_saved) == (0, own.n_parameters - shared.n_parameters)
 
 
 def test_members_of_different_systems_or_twice_the_same_are_refused():

@@ -88,6 +88,7 @@ def trained_report(request: "TrainingRequest", rows: "list[ContingencyRow]", tra
         "checkpoint": trained.checkpoint_id,
         "run": trained.run_id,
         "parameters": trained.parameters,
+        "parameters_saved": getattr(trained.surrogate, "parameters_saved", 0),  # by sharing experts
         "fraction": request.fraction,
         "seed": request.seed,
         "steps": trained.result.steps,
@@ -103,6 +104,9 @@ def print_trained(made: dict[str, Any]) -> None:
         f"checkpoint {made['checkpoint']}  {made['model']}  {made['parameters']:,} parameters  "
         f"fraction {made['fraction']:g}  seed {made['seed']}  {made['steps']} steps in {made['train_s']:.0f} s"
     )
+    if saved := made["parameters_saved"]:
+        share = saved / (saved + made["parameters"])
+        click.echo(f"  shared post-clearing experts save {saved:,} parameters ({share:.1%})")
     for member in made["members"]:
         if member["cct_mae_ms"] is None:
             verdict = "censored at every severity, as the reference" if not member["status_errors"] else "no finite CCT"

@@ -38,11 +38,17 @@ def train_moe(
     """
     import torch
 
+    from contingencies.errors import UsageError
     from registry.home import Home
     from zoo.family_training import members_of, train_through
     from zoo.schedules import parse_schedule
     from zoo.training import TrainingRequest
 
+    if share_topology and model != "moe-chained":
+        raise UsageError(
+            f"--share-topology needs --model moe-chained: the experts of {model} do not see the state at clearing, so "
+            "that one shared by two faults could not tell them apart."
+        )
     torch.set_num_threads(1)  # two threads on shared cores are slower, and one makes runs reproducible
     resume, mlflow = options.pop("resume"), options.pop("mlflow")
     fractions = parse_schedule(schedule) if schedule else (options["fraction"],)
