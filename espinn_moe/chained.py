@@ -343,9 +343,9 @@ class ChainedMoE(Chained):
     @property
     def parameters_saved(self) -> int:
         """How many parameters fewer than with one post-clearing expert for each member."""
-        experts = self.experts[POST_CLEARING]
-        shared = len(self.members) - experts.count
-        return shared * sum(parameter.numel() for parameter in experts.parameters()) // experts.count
+        count = max(self.expert_of[POST_CLEARING]) + 1
+        size = sum(parameter.numel() for parameter in self.experts[POST_CLEARING].parameters())
+        return (len(self.members) - count) * size // count
 
     def network(self, phase: int, inputs: Tensor, expert: int | Tensor) -> Tensor:
         padding = inputs.new_zeros(self.fault_inputs.width - inputs.shape[-1])

@@ -21,7 +21,12 @@ from espinn_moe.sampling import SamplePool, joined
 from espinn_moe.surrogate import Rows, Scenarios, Surrogate
 from espinn_moe.windows import WindowSet, calibrate, cut_windows, remainders
 
-RESIDUAL_WEIGHT = 1e-2  # of the data misfit, for whole trajectories; equal weights stalled at 20 times the error
+RESIDUAL_WEIGHT = 0.1  # of the data misfit, for whole trajectories
+# How fast whole trajectories lose weight with the time since clearing, 1/s, when a training begins and when it ends.
+# An error grows e-fold about every 0.2 s near the boundary, and far from it slips reach tens of radians: weighed
+# alike, late samples leave early ones, which decide, at twenty times the error.
+DATA_DECAY = (6.0, 1.0)
+RESIDUAL_DECAY = (8.0, 2.0)
 WINDOW_RESIDUAL_WEIGHT = 0.1  # residuals of windows start at the size of the misfit, and reach states without data
 ROWS = 1024  # windows per step
 SAMPLES = 512  # of whole trajectories per step, and as many instants; 1024 were no better in trainings of minutes
@@ -39,6 +44,9 @@ RESIDUAL_SHARE = 0.25  # windows without data per window with; the field at ever
 class TrajectoryObjective:
     """Data misfit at stored samples, swing residuals at random instants of the learned phases.
 
+    Both weigh less the longer the fault has been cleared, and the less so the longer the training lasts: what
+    comes early is learned first, and what follows from it afterwards.
+
     Parameters
     ----------
     model : Surrogate
@@ -52,6 +60,9 @@ class TrajectoryObjective:
     decisive : bool
         Learn only from samples before the separation first passes 1.5 pi, which decide stability; the swing equation
         does not count where the model itself says that synchronism is lost.
+    data_decay, residual_decay : (float, float)
+        Rates at which samples and residuals lose weight with the time since clearing, 1/s, at the beginning and at the
+        end of the training; zeros weigh all instants alike.
     """
 
     def __init__(
@@ -64,9 +75,12 @@ class TrajectoryObjective:
         residual_weight: float = RESIDUAL_WEIGHT,
         extra_weight: float = 1.0,
         decisive: bool = False,
+        data_decay: tuple[float, float] = DATA_DECAY,
+        residual_decay: tuple[float, float] = RESIDUAL_DECAY,
     ) -> None:
         _check_scenarios(model, scenarios)
         model.calibrate(scenarios)
+        self._decays, self._done = (data_decay, residual_decay), 0.0
         self.rows, self.collocation_rows, self.decisive = rows, collocation_rows, decisive
         device = next(model.parameters()).device
         self.physics = Physics(model.members, model.dtype).to(device)
@@ -89,6 +103,10 @@ class TrajectoryObjective:
         with torch.no_grad():
             self.weights |= dict.fromkeys(model.extra_terms(probe), extra_weight)
 
+    def advance(self, done: float) -> None:
+        """Move the weights on to where they are after a fraction of the training."""
+        self._done = done
+
     def batch(self, generator: torch.Generator) -> "TrajectoryBatch":
         """Samples and collocation instants, the same number from every member."""
         share = -(-self.rows // len(self._pool))
@@ -102,11 +120,13 @@ class TrajectoryObjective:
         rows, n = batch.data, model.n_machines
         error = model.states(rows.t, rows.alpha, rows.t_c, _routing(model, rows.member)) - rows.states
         misfit = (error[:, :n] / self.scales["delta"]).square() + (error[:, n:] / self.scales["omega"]).square()
-        terms = {"data": misfit.mean()}
+        of_data, of_residual = (begin + self._done * (end - begin) for begin, end in self._decays)
+        terms = {"data": (_weights_since_clearing(rows, of_data) * misfit).mean()}
         if "residual_delta" in self.weights:
             residual = self.residuals(model, batch.collocation)
-            terms["residual_delta"] = (residual[:, :n] / self.scales["delta_rate"]).square().mean()
-            terms["residual_omega"] = (residual[:, n:] / self.scales["omega_rate"]).square().mean()
+            weights = _weights_since_clearing(batch.collocation, of_residual)
+            terms["residual_delta"] = (weights * (residual[:, :n] / self.scales["delta_rate"]).square()).mean()
+            terms["residual_omega"] = (weights * (residual[:, n:] / self.scales["omega_rate"]).square()).mean()
         return terms | model.extra_terms(rows)
 
     def residuals(self, model: Surrogate, rows: Rows) -> Tensor:
@@ -201,6 +221,9 @@ class WindowObjective:
         self.weights = {"data": 1.0}
         if residual_weight > 0:
             self.weights["residual_omega"] = residual_weight
+
+    def advance(self, done: float) -> None:
+        """Windows weigh the same from beginning to end."""
 
     def batch(self, generator: torch.Generator) -> tuple[WindowRows, ...]:
         """Windows of both phases, the same number from every member."""
@@ -307,6 +330,12 @@ def _size(remainder: Tensor, data: WindowSet, member: int) -> Tensor:
     rows = (data.member == member) & ~data.lost
     rows = rows if rows.any() else data.member == member
     return remainder[rows].square().mean((0, 1)).sqrt().clamp(min=1e-12)
+
+
+def _weights_since_clearing(rows: Rows, decay: float) -> Tensor:
+    """Weights (m, 1) of mean one that fall with the time since clearing at this rate, 1/s."""
+    weights = torch.exp(-decay * (rows.t - rows.t_c).clamp(min=0.0))
+    return (weights / weights.mean())[:, None]
 
 
 def _undecided(delta: Tensor) -> Tensor:

@@ -41,6 +41,9 @@ class Objective(Protocol):
 
     weights: dict[str, float]
 
+    def advance(self, done: float) -> None:
+        """Hear, before each step, which fraction of the training is done."""
+
     def batch(self, generator: torch.Generator) -> Any:
         """Training rows, drawn with this generator only."""
 
@@ -234,6 +237,7 @@ class _Run:
 
     def go(self, interrupted: threading.Event) -> TrainingResult:
         while (done := self.done) < 1.0:
+            self.objective.advance(done)
             if done < 1.0 - self.plan.polish_share:
                 self.descend(done)
             else:

@@ -12,8 +12,9 @@ from contingencies.library import load_contingency
 from contingencies.ode import FastODE, output_times
 from contingencies.operators import PhaseOperators, compile_contingency
 from espinn_moe.chained import ChainedESPINN, ChainedMoE
-from espinn_moe.losses import TrajectoryObjective, WindowObjective
+from espinn_moe.losses import TrajectoryBatch, TrajectoryObjective, WindowObjective
 from espinn_moe.model import ESPINN, FAULT_ON, POST_CLEARING, SETTLED_RAD, HardRoutedMoE, settled
+from espinn_moe.surrogate import Rows
 from espinn_moe.train import TrainingPlan, train
 from espinn_moe.windows import calibrate, cut_windows, fitted_remainder, remainders
 
@@ -122,6 +123,7 @@ def test_a_one_shot_model_learns_its_trajectories_in_seconds(kind):
     with torch.no_grad():
         before = objective.terms(model, batch)
     train(model, objective, TrainingPlan(steps=80, learning_rate=3e-3, validations=0))
+    objective.advance(0.0)  # compare by the weights of the beginning
     with torch.no_grad():
         after = objective.terms(model, batch)
     assert set(after) == set(objective.weights) == {"data", "residual_delta", "residual_omega"}
@@ -146,6 +148,43 @@ def test_residuals_are_what_the_states_miss_of_the_swing_equation():
         omega_rate = (P_m - P_e - ops.D * (x[i, n:] - 1)) / (2 * ops.H)
         field = np.concatenate([ops.omega_b * (x[i, n:] - 1), omega_rate])
         np.testing.assert_allclose(residual[i], (ahead[i] - behind[i]) / 2e-6 - field, atol=1e-6)
+
+
+def misfit_of_one_row(objective: TrajectoryObjective, model: ESPINN, rows: Rows, row: int) -> float:
+    """How much the data term grows when the target of a row is moved by a radian."""
+    with torch.no_grad():
+        moved = model.states(rows.t, rows.alpha, rows.t_c).clone()
+        moved[row, : model.n_machines] += 1.0
+        batch = TrajectoryBatch(replace(rows, states=moved), rows)
+        return float(objective.terms(model, batch)["data"])
+
+
+def test_early_samples_weigh_more_and_less_so_towards_the_end_of_a_training():
+    model = ESPINN([operators(LINE)], dtype="float64", fault_width=8, post_width=8)
+    objective = TrajectoryObjective(
+        model, [trajectories(LINE)], residual_weight=0.0, data_decay=(6.0, 1.0), rows=256
+    )  # fmt: skip
+    rows = objective.batch(torch.Generator().manual_seed(3)).data
+    since = (rows.t - rows.t_c).clamp(min=0.0)
+    early, late = int(since.argmin()), int(since.argmax())
+    gap = float(since[late] - since[early])
+    for done, decay in ((0.0, 6.0), (0.5, 3.5), (1.0, 1.0)):
+        objective.advance(done)
+        ratio = misfit_of_one_row(objective, model, rows, late) / misfit_of_one_row(objective, model, rows, early)
+        assert np.log(ratio) == pytest.approx(-decay * gap, abs=1e-9)
+
+
+def test_weights_leave_the_size_of_the_misfit_as_it_was():
+    model = ESPINN([operators(LINE)], dtype="float64", fault_width=8, post_width=8)
+    even, falling = (
+        TrajectoryObjective(model, [trajectories(LINE)], residual_weight=0.0, data_decay=decay, rows=64)
+        for decay in ((0.0, 0.0), (6.0, 1.0))
+    )
+    rows = even.batch(torch.Generator().manual_seed(4)).data
+    with torch.no_grad():
+        off_by_one = replace(rows, states=model.states(rows.t, rows.alpha, rows.t_c) + 1.0)
+        batch = TrajectoryBatch(off_by_one, rows)
+        assert falling.terms(model, batch)["data"] == pytest.approx(float(even.terms(model, batch)["data"]))
 
 
 def test_no_residual_is_computed_where_it_has_no_weight():

@@ -26,6 +26,10 @@ class SineFit:
     def __init__(self, poison: int | None = None) -> None:
         self.weights = {"data": 1.0, "slope": 0.1}
         self.poison, self.batches = poison, 0
+        self.told: list[float] = []
+
+    def advance(self, done: float) -> None:
+        self.told.append(done)
 
     def batch(self, generator: torch.Generator) -> Tensor:
         self.batches += 1
@@ -123,6 +127,12 @@ def test_soap_learns_in_both_precisions(dtype):
 
     result = train(model, Typed(), TrainingPlan(steps=400, learning_rate=2e-2))
     assert result.terms["data"] < 1e-3
+
+
+def test_an_objective_hears_how_far_the_training_is():
+    whole = SineFit()
+    train(network(), whole, TrainingPlan(steps=8))
+    assert whole.told == [step / 8 for step in range(8)]
 
 
 def test_polish_lowers_the_loss_further():
