@@ -6,6 +6,7 @@ memory) is tried again a few times, and takes no other task's work with it.
 """
 
 import os
+import re
 import sys
 import threading
 import time
@@ -168,6 +169,10 @@ class DaskCluster(Executor):
     """The workers of a running Dask cluster; they must see the same home folder and have the zoo installed."""
 
     def __init__(self, address: str, patience_s: float = CLUSTER_PATIENCE_S) -> None:
+        if not re.fullmatch(r"\w+://[^\s/]+", address):
+            raise UsageError(
+                f"--cluster {address[:80]!r} is not the address of a scheduler; write it like tcp://host:8786."
+            )
         self.address, self.patience_s = address, patience_s
 
     def run(self, tasks: Sequence[Task]) -> Iterator[Outcome]:

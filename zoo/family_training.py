@@ -1,17 +1,24 @@
-"""Training a family of contingencies: who belongs to it, and one model through growing data fractions."""
+"""Training a family of contingencies: who belongs to it, and trainings that follow one another."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
 
 from contingencies.errors import NotFoundError, UsageError
+from espinn_moe.state_file import write_atomically
+from espinn_moe.surrogate import Surrogate
 from espinn_moe.train import Progress
 from registry.home import Home
-from registry.schema import ContingencyRow
+from registry.schema import CheckpointRow, ContingencyRow
 from registry.store import contingencies as store
+from registry.store import runs
+from zoo import checkpoints
 from zoo.catalogue import entry_of
 from zoo.resolve import find_registered
 from zoo.schedules import plan_for
-from zoo.training import Trained, TrainingRequest, train_surrogate
+from zoo.training import FOLDER, Trained, TrainingRequest, train_surrogate
 
 
 def members_of(home: Home, names: Sequence[str] = (), system: str | None = None) -> list[ContingencyRow]:
@@ -53,6 +60,56 @@ def members_of(home: Home, names: Sequence[str] = (), system: str | None = None)
     return [row for row in rows if row.system_id == newest]
 
 
+class DoneBefore:
+    """Which trainings of a command that makes several are finished, kept until all are: it goes on where it stopped.
+
+    Parameters
+    ----------
+    home : Home
+    rows : sequence of ContingencyRow
+        The members.
+    request : TrainingRequest
+        What the command asks for.
+    fractions : sequence of float
+        Data fractions that it goes through.
+    resume : bool
+        Whether what an interrupted command finished counts.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        rows: Sequence[ContingencyRow],
+        request: TrainingRequest,
+        fractions: Sequence[float] = (),
+        *,
+        resume: bool = True,
+    ) -> None:
+        self._home = home
+        asked = [[row.sha256 for row in rows], asdict(request), list(fractions), checkpoints.code_version()]
+        name = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:24]
+        self._path = home.path / FOLDER / f"series-{name}.json"
+        if not resume:
+            self.forget()
+        self._finished: dict[str, int] = json.loads(self._path.read_text()) if self._path.is_file() else {}
+
+    def checkpoint(self, training: str) -> CheckpointRow | None:
+        """What a training of this name left, unless it is unfinished or its checkpoint is gone."""
+        with suppress(NotFoundError):
+            if training in self._finished:
+                return runs.get_checkpoint(self._home.database, self._finished[training])
+        return None
+
+    def add(self, training: str, checkpoint_id: int) -> None:
+        """A training is finished."""
+        self._finished[training] = checkpoint_id
+        write_atomically(self._path, json.dumps(self._finished).encode())
+
+    def forget(self) -> None:
+        """All are finished: the same command starts anew."""
+        self._path.unlink(missing_ok=True)
+
+
 def train_through(
     home: Home,
     rows: Sequence[ContingencyRow],
@@ -62,24 +119,65 @@ def train_through(
     resume: bool = True,
     report: Callable[[Progress], None] | None = None,
     measured: Callable[[int, int], None] | None = None,
-) -> list[tuple[TrainingRequest, Trained]]:
+) -> list[tuple[TrainingRequest, Trained | CheckpointRow]]:
     """Train one model through growing data fractions, each stage from the weights of the last.
 
-    The budget is shared equally by the stages. Every stage leaves a checkpoint whose parent is the last one's.
+    The budget is shared equally by the stages. Every stage leaves a checkpoint whose parent is the last one's; stages
+    that an interrupted command finished are not trained again, and given by their checkpoints.
     """
     minutes = request.minutes
     if len(fractions) > 1 and request.steps is None:
         total = plan_for(entry_of(request.model).form, len(rows), request.budget, minutes=minutes).minutes
         assert total is not None
         minutes = total / len(fractions)
-    stages: list[tuple[TrainingRequest, Trained]] = []
+    before = DoneBefore(home, rows, request, fractions, resume=resume)
+    stages: list[tuple[TrainingRequest, Trained | CheckpointRow]] = []
+    parent_id: int | None = None
+    parent: Surrogate | None = None
     for fraction in fractions:
         stage = replace(request, fraction=fraction, minutes=minutes)
-        previous = stages[-1][1] if stages else None
+        finished = before.checkpoint(f"{fraction:g}")
+        if finished is not None:
+            content = home.load_checkpoint(finished)
+            parent_id, parent = finished.id, checkpoints.from_bytes(content, home.contingency(rows[0])).surrogate
+            stages.append((stage, finished))
+            continue
         trained = train_surrogate(
-            home, rows, stage, resume=resume, report=report, measured=measured,
-            warm_start=previous.surrogate if previous else None,
-            parent_id=previous.checkpoint_id if previous else None,
-        )  # fmt: skip
+            home, rows, stage, resume=resume, report=report, measured=measured, warm_start=parent, parent_id=parent_id
+        )
+        before.add(f"{fraction:g}", trained.checkpoint_id)
+        parent_id, parent = trained.checkpoint_id, trained.surrogate
         stages.append((stage, trained))
+    before.forget()
     return stages
+
+
+def train_each(
+    home: Home,
+    rows: Sequence[ContingencyRow],
+    request: TrainingRequest,
+    *,
+    resume: bool = True,
+    train: Callable[[ContingencyRow], Trained],
+) -> Iterator[tuple[ContingencyRow, Trained | CheckpointRow]]:
+    """One model for each member, in order; those that an interrupted command finished are given by their checkpoints.
+
+    Parameters
+    ----------
+    home, rows, request
+        As for `train_surrogate`.
+    resume : bool
+        Whether what an interrupted command finished counts.
+    train : callable
+        Trains one member.
+    """
+    before = DoneBefore(home, rows, request, resume=resume)
+    for row in rows:
+        finished = before.checkpoint(row.name)
+        if finished is not None:
+            yield row, finished
+            continue
+        trained = train(row)
+        before.add(row.name, trained.checkpoint_id)
+        yield row, trained
+    before.forget()

@@ -113,8 +113,11 @@ def run_sweep(
     """
     from espinn_moe.surrogate import check_members
     from zoo.checkpoints import compile_members
+    from zoo.datasets import chosen_scenarios
 
     check_members(compile_members(contingencies))
+    for contingency in contingencies:  # a fraction that leaves nothing is refused before any time is spent
+        chosen_scenarios(contingency.name, min(plan.fractions), seed=0)
     cells = [(m, f, s) for m in plan.methods for f in plan.fractions for s in plan.seeds]
     jobs = {cell: _jobs(plan, cell, contingencies, folder) for cell in cells}
     flat = [job for cell in cells for job in jobs[cell]]
@@ -314,14 +317,19 @@ def table_text(summaries: Sequence[Summary]) -> str:
         f"{'CCT MAE ms':>18} {'max ms':>8} {'status':>6} {'parameters':>10} {'train s':>8} {'steps':>7}"
     ]
     for s in summaries:
-        cct = "-" if s.cct_mae_ms is None else f"{s.cct_mae_ms:.4f} +- {s.cct_mae_ms_std:.4f}"
+        cct = "-" if s.cct_mae_ms is None else _over_seeds(s.cct_mae_ms, s.cct_mae_ms_std, 4, s.seeds)
         largest = "-" if s.cct_max_ms is None else f"{s.cct_max_ms:.3f}"
         lines.append(
-            f"{s.method:17} {s.fraction:8g} {s.seeds:5} {f'{s.rmse_delta:.4f} +- {s.rmse_delta_std:.4f}':>20} "
-            f"{f'{1e4 * s.rmse_omega:.3f} +- {1e4 * s.rmse_omega_std:.3f}':>20} {cct:>18} {largest:>8} "
+            f"{s.method:17} {s.fraction:8g} {s.seeds:5} {_over_seeds(s.rmse_delta, s.rmse_delta_std, 4, s.seeds):>20} "
+            f"{_over_seeds(1e4 * s.rmse_omega, 1e4 * s.rmse_omega_std, 3, s.seeds):>20} {cct:>18} {largest:>8} "
             f"{s.status_errors:6.1f} {s.parameters:10} {s.training_s:8.0f} {s.steps:7.0f}"
         )
     return "\n".join(lines)
+
+
+def _over_seeds(mean: float, deviation: float | None, digits: int, seeds: int) -> str:
+    """A mean with its spread, which one seed does not have."""
+    return f"{mean:.{digits}f} +- {deviation:.{digits}f}" if seeds > 1 else f"{mean:.{digits}f}"
 
 
 def table_csv(rows: Sequence[SweepRow]) -> str:

@@ -131,6 +131,12 @@ def test_a_cluster_that_is_not_there_is_one_sentence(monkeypatch):
         list(DaskCluster("tcp://127.0.0.1:1").run(SQUARES))
 
 
+@pytest.mark.parametrize("address", ["foo", "host:8786", "tcp://", "tcp://host/x y"])
+def test_what_is_no_address_of_a_cluster_is_refused_at_once(address):
+    with pytest.raises(UsageError, match="tcp://host:8786"):
+        make_executor(None, address)
+
+
 def test_jobs_and_cluster_choose_the_executor():
     assert isinstance(make_executor(1), Serial)
     assert isinstance(make_executor(3), LocalProcesses)

@@ -146,6 +146,12 @@ def test_sweep_writes_one_table_and_one_figure(tmp_path, trainings):
     assert len(json.loads((output / "sweep.json").read_text())["rows"]) == 8
     assert (output / "sweep.png").stat().st_size > 1000
     assert "CCT MAE" in (output / "sweep.txt").read_text()
-    for wrong in (["--fractions", "much"], ["--methods", "moe,,"], ["--contingency", "nowhere"]):
+    mistakes = [
+        ["--fractions", "much"],
+        ["--methods", "moe,,"],
+        ["--contingency", "nowhere"],
+        ["--fractions", "0.00001"],
+    ]
+    for wrong in mistakes:
         error = CliRunner().invoke(zoo, [*arguments, *wrong], standalone_mode=False).exception
         assert isinstance(error, ZooError)

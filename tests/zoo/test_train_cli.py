@@ -8,6 +8,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import click
 import pytest
 import torch
 from click.testing import CliRunner
@@ -235,6 +236,8 @@ def test_model_trained_too_briefly_is_kept_but_not_the_default(tmp_path):
         (["train-moe", "--contingency", NAME, "--system", "ieee9"], UsageError, "either"),
         (["train-moe", "--contingency", NAME, "--schedule", "0.5,0.1"], UsageError, "grow"),
         (["train-moe", "--contingency", NAME, "--model", "moe", "--share-topology"], UsageError, "moe-chained"),
+        (["train-moe", "--contingency", NAME, "--fraction", "0.1", "--schedule", "0.1,0.5"], UsageError, "either"),
+        (["train-separate", "--contingency", NAME, "--model", "moe-chained"], UsageError, "train-moe"),
         (["train-moe", "--contingency", NAME, "--contingency", "ieee30-bus-3-trip"], UsageError, "different systems"),
     ],
 )
@@ -264,6 +267,43 @@ def test_mixture_trains_through_growing_fractions_and_serves_every_member(tmp_pa
             assert runs.default_checkpoint(opened.database, row.id).id == checkpoint.id
             loaded = from_bytes(opened.load_checkpoint(checkpoint), opened.contingency(row))
             assert loaded.member == expert
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["train-moe", "--schedule", "0.01,0.02"],
+        ["train-separate", "--fraction", "0.02"],
+    ],
+)
+def test_interrupted_series_of_trainings_goes_on_with_the_unfinished_one(command, tmp_path, monkeypatch):
+    members = ["ieee30-line-3-4-remove", "ieee30-line-3-4-restore"]
+    named = [part for name in members for part in ("--contingency", name)]
+    whole = [*command, *named, "--steps", "15", "--no-mlflow", "--json", "--home", str(tmp_path)]
+    asked: list[tuple[tuple[str, ...], float]] = []
+
+    def counted(home, rows, request, **options):
+        asked.append((tuple(row.name for row in rows), request.fraction))
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return train_surrogate(home, rows, request, **options)
+
+    monkeypatch.setattr("zoo.training.train_surrogate", counted)
+    monkeypatch.setattr("zoo.family_training.train_surrogate", counted)
+    interrupted = CliRunner().invoke(zoo, whole, standalone_mode=False)
+    assert isinstance(interrupted.exception, KeyboardInterrupt | click.Abort)
+    made = run(*whole)
+    assert asked[2:] == asked[1:2], "only the second is trained"
+    stages = made["stages"] if isinstance(made, dict) else made
+    assert [bool(stage.get("done_before")) for stage in stages] == [True, False]
+    with Home.open(tmp_path) as opened:
+        ids = [stage["checkpoint"] for stage in stages]
+        assert len(runs.runs(opened.database)) == len(set(ids)) == 2
+        if command[0] == "train-moe":
+            assert runs.get_checkpoint(opened.database, ids[1]).parent_id == ids[0]
+    assert not list((tmp_path / "training").glob("series-*"))
+    run(*whole)
+    assert len(asked) == 5, "a finished series starts anew"
 
 
 def test_several_systems_ask_which(tmp_path):

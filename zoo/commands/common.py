@@ -321,14 +321,17 @@ def progress(label: str, total: int) -> Iterator[Callable[[int], None]]:
         with click.progressbar(length=total, label=label, file=sys.stderr) as bar:
             yield lambda done: bar.update(done - bar.pos)
         return
-    started = last = time.monotonic()
+    last = time.monotonic()
+    began: tuple[float, int] | None = None  # what comes before the first item must not count as its time
 
     def report(done: int) -> None:
-        nonlocal last
+        nonlocal last, began
         now = time.monotonic()
+        if began is None:
+            began = now, done
         if now - last >= PROGRESS_INTERVAL_S:
-            last = now
-            left = (now - started) / max(done, 1) * (total - done)
-            click.echo(f"{label}: {done}/{total}, about {left:.0f} s left", err=True)
+            last, gained = now, done - began[1]
+            left = f", about {(now - began[0]) / gained * (total - done):.0f} s left" if gained > 0 else ""
+            click.echo(f"{label}: {done}/{total}{left}", err=True)
 
     yield report

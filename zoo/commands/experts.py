@@ -94,5 +94,6 @@ def remove_expert(checkpoint: int, name: str, home: str, registry: str | None, a
         print_json({"checkpoint": row.id, "parent": checkpoint, "members": list(names), "parameters": row.parameters})
     else:
         click.echo(
-            f"checkpoint {row.id} (parent {checkpoint})  {len(names)} members left, which answer exactly as before"
+            f"checkpoint {row.id} (parent {checkpoint})  {len(names)} member{'s' if len(names) > 1 else ''} left, "
+            f"with the same answers as before"
         )

@@ -118,7 +118,9 @@ def sweep(
 
 def _tell(item: "Done", count: int, total: int) -> None:
     inputs = item.job.inputs
-    what = f"{inputs['model']} of {len(inputs['members'])}, fraction {inputs['fraction']:g}, seed {inputs['seed']}"
+    specs = item.job.context["specs"]
+    members = json.loads(specs[0])["name"] if len(specs) == 1 else f"{len(specs)} contingencies"
+    what = f"{inputs['model']} of {members}, fraction {inputs['fraction']:g}, seed {inputs['seed']}"
     if item.result is None:
         outcome = f"failed: {item.error}"
     else:

@@ -12,7 +12,7 @@ from zoo.commands.common import PROGRESS_INTERVAL_S, json_option, print_json, tr
 
 if TYPE_CHECKING:
     from espinn_moe.train import Progress
-    from registry.schema import ContingencyRow
+    from registry.schema import CheckpointRow, ContingencyRow
     from zoo.training import Trained, TrainingRequest
 
 BAR = 24  # characters
@@ -98,8 +98,34 @@ def trained_report(request: "TrainingRequest", rows: "list[ContingencyRow]", tra
     }
 
 
+def stage_report(
+    request: "TrainingRequest", rows: "list[ContingencyRow]", trained: "Trained | CheckpointRow"
+) -> dict[str, Any]:
+    """The same of one of several trainings, of which an interrupted command may have finished some."""
+    from zoo.training import Trained
+
+    if isinstance(trained, Trained):
+        return trained_report(request, rows, trained)
+    return {
+        "model": request.model,
+        "checkpoint": trained.id,
+        "run": trained.run_id,
+        "parameters": trained.parameters,
+        "fraction": request.fraction,
+        "seed": request.seed,
+        "contingencies": [row.name for row in rows],
+        "done_before": True,
+    }
+
+
 def print_trained(made: dict[str, Any]) -> None:
     """The same for people."""
+    if made.get("done_before"):
+        names = ", ".join(made["contingencies"])
+        click.echo(
+            f"checkpoint {made['checkpoint']}  {made['model']}  fraction {made['fraction']:g}  {names}: done before"
+        )
+        return
     click.echo(
         f"checkpoint {made['checkpoint']}  {made['model']}  {made['parameters']:,} parameters  "
         f"fraction {made['fraction']:g}  seed {made['seed']}  {made['steps']} steps in {made['train_s']:.0f} s"

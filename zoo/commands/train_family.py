@@ -1,11 +1,15 @@
 """Commands that train a whole family of contingencies: in one mixture of experts, or one by one."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from zoo.commands.common import family_options, print_json, training_options
-from zoo.commands.train import print_trained, send_to_mlflow, trained_report, training_progress
+from zoo.commands.train import print_trained, send_to_mlflow, stage_report, training_progress
+
+if TYPE_CHECKING:
+    from registry.schema import ContingencyRow
+    from zoo.training import Trained
 
 
 @click.command("train-moe")
@@ -20,7 +24,9 @@ from zoo.commands.train import print_trained, send_to_mlflow, trained_report, tr
 @click.option("--schedule", metavar="F,F,...", help="Train through growing fractions, each from where the last ended.")
 @click.option("--share-topology", is_flag=True, help="Members with one post-clearing topology share that expert.")
 @training_options
+@click.pass_context
 def train_moe(
+    context: click.Context,
     names: tuple[str, ...],
     system: str | None,
     model: str,
@@ -44,6 +50,8 @@ def train_moe(
     from zoo.schedules import parse_schedule
     from zoo.training import TrainingRequest
 
+    if schedule and context.get_parameter_source("fraction") is click.core.ParameterSource.COMMANDLINE:
+        raise UsageError("give either --fraction or --schedule, which goes through several of them.")
     if share_topology and model != "moe-chained":
         raise UsageError(
             f"--share-topology needs --model moe-chained: the experts of {model} do not see the state at clearing, so "
@@ -60,7 +68,7 @@ def train_moe(
             stages = train_through(
                 opened, rows, request, fractions, resume=resume, report=report, measured=report.measured
             )
-    made = [trained_report(stage, rows, trained) for stage, trained in stages]
+    made = [stage_report(stage, rows, trained) for stage, trained in stages]
     send_to_mlflow(home, registry, mlflow)
     if as_json:
         print_json(made[-1] | {"stages": made} if schedule else made[-1])
@@ -85,22 +93,27 @@ def train_separate(
     """Train one surrogate per contingency of a family, on the subsets of scenarios that train-moe would use."""
     import torch
 
+    from contingencies.errors import UsageError
     from registry.home import Home
-    from zoo.family_training import members_of
+    from zoo.catalogue import entry_of
+    from zoo.family_training import members_of, train_each
     from zoo.training import TrainingRequest, train_surrogate
 
     torch.set_num_threads(1)  # two threads on shared cores are slower, and one makes runs reproducible
     resume, mlflow = options.pop("resume"), options.pop("mlflow")
+    if entry_of(model).family:
+        raise UsageError(f"{model} is one model for a family: use train-moe, or name a model for one contingency here.")
     request = TrainingRequest(model=model, **options)
     made = []
     with Home.open(home, registry) as opened:
         rows = members_of(opened, names, system)
-        for done, row in enumerate(rows, 1):
-            with training_progress(f"{model} {row.name} ({done} of {len(rows)})") as report:
-                trained = train_surrogate(
-                    opened, [row], request, resume=resume, report=report, measured=report.measured
-                )
-            made.append(trained_report(request, [row], trained))
+
+        def train(row: "ContingencyRow") -> "Trained":
+            with training_progress(f"{model} {row.name} ({rows.index(row) + 1} of {len(rows)})") as report:
+                return train_surrogate(opened, [row], request, resume=resume, report=report, measured=report.measured)
+
+        for row, trained in train_each(opened, rows, request, resume=resume, train=train):
+            made.append(stage_report(request, [row], trained))
             if not as_json:
                 print_trained(made[-1])
     send_to_mlflow(home, registry, mlflow)
