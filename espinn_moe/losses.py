@@ -6,6 +6,7 @@ back-propagation through the chain. Terms are of order one for a model that has 
 fixed weight per term balances them; scales and weights are recorded with the run.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,6 +31,7 @@ RESIDUAL_DECAY = (8.0, 2.0)
 WINDOW_RESIDUAL_WEIGHT = 0.1  # residuals of windows start at the size of the misfit, and reach states without data
 ROWS = 1024  # windows per step
 SAMPLES = 512  # of whole trajectories per step, and as many instants; 1024 were no better in trainings of minutes
+SMALLEST_SHARE = 0.25  # of a batch of whole trajectories, for a member of a family, against the largest
 ROWS_PER_MEMBER = 48  # at least, in a family
 WINDOWS_PER_MEMBER = 60_000  # of each phase; more windows of one member teach nothing new
 WINDOWS_IN_ALL = 400_000  # memory: about 1 kB each on ten machines
@@ -87,6 +89,7 @@ class TrajectoryObjective:
         self._pool = [SamplePool(data, model, member, decisive) for member, data in enumerate(scenarios)]
         n = model.n_machines
         x_0 = self.physics.x_0.double().numpy(force=True)
+        self._shares = _shares_of_rows([pool.samples[:, :n] - x_0[:n] for pool in self._pool])
         spread = np.concatenate([pool.samples for pool in self._pool]) - x_0
         sigma = np.sqrt(np.mean(spread**2, axis=0)).reshape(2, n)
         sigma = np.maximum(np.sqrt(np.mean(sigma**2, axis=1)), 1e-9)
@@ -108,11 +111,10 @@ class TrajectoryObjective:
         self._done = done
 
     def batch(self, generator: torch.Generator) -> "TrajectoryBatch":
-        """Samples and collocation instants, the same number from every member."""
-        share = -(-self.rows // len(self._pool))
-        data = [pool.draw(share, generator) for pool in self._pool]
-        share = -(-self.collocation_rows // len(self._pool))
-        free = [pool.collocation(share, generator) for pool in self._pool]
+        """Samples and collocation instants; of a family, more from members whose machines part farther."""
+        members = list(zip(self._pool, self._shares, strict=True))
+        data = [pool.draw(math.ceil(share * self.rows), generator) for pool, share in members]
+        free = [pool.collocation(math.ceil(share * self.collocation_rows), generator) for pool, share in members]
         return TrajectoryBatch(joined(data), joined(free))
 
     def terms(self, model: Surrogate, batch: "TrajectoryBatch") -> dict[str, Tensor]:
@@ -330,6 +332,16 @@ def _size(remainder: Tensor, data: WindowSet, member: int) -> Tensor:
     rows = (data.member == member) & ~data.lost
     rows = rows if rows.any() else data.member == member
     return remainder[rows].square().mean((0, 1)).sqrt().clamp(min=1e-12)
+
+
+def _shares_of_rows(deviations: Sequence[np.ndarray]) -> np.ndarray:
+    """Part of the rows that each member gets, from the deviations of its angles (m, n) from the equilibrium, rad.
+
+    In proportion to how far machines part from each other: a member that hardly swings is learned from few rows.
+    """
+    apart = np.array([math.sqrt(np.mean(np.var(angles, axis=1))) for angles in deviations])
+    shares = np.maximum(apart, SMALLEST_SHARE * apart.max())
+    return shares / shares.sum() if shares.any() else np.full(len(shares), 1.0 / len(shares))
 
 
 def _weights_since_clearing(rows: Rows, decay: float) -> Tensor:

@@ -150,6 +150,18 @@ def test_residuals_are_what_the_states_miss_of_the_swing_equation():
         np.testing.assert_allclose(residual[i], (ahead[i] - behind[i]) / 2e-6 - field, atol=1e-6)
 
 
+def test_a_member_that_hardly_swings_gets_fewer_rows_of_whole_trajectories():
+    model = HardRoutedMoE([operators(BUS), operators(LINE)])
+    objective = TrajectoryObjective(model, [trajectories(BUS), trajectories(LINE)], rows=100, collocation_rows=50)
+    batch = objective.batch(torch.Generator().manual_seed(0))
+    for rows, number in ((batch.data, 100), (batch.collocation, 50)):
+        calm, swinging = torch.bincount(rows.member).tolist()
+        assert (calm, swinging) == (pytest.approx(0.2 * number, abs=1), pytest.approx(0.8 * number, abs=1))
+    alike = replace(operators(LINE), name="the-same-line-again")
+    twins = TrajectoryObjective(HardRoutedMoE([operators(LINE), alike]), [trajectories(LINE)] * 2, rows=100)
+    assert torch.bincount(twins.batch(torch.Generator().manual_seed(0)).data.member).tolist() == [50, 50]
+
+
 def misfit_of_one_row(objective: TrajectoryObjective, model: ESPINN, rows: Rows, row: int) -> float:
     """How much the data term grows when the target of a row is moved by a radian."""
     with torch.no_grad():
