@@ -41,6 +41,8 @@ def checkpoints(name: str | None, limit: int, home: str, registry: str | None, a
         return
     for report in reports:
         click.echo(_line(report))
+    if not reports:
+        click.echo("no checkpoint yet; 'cct-zoo train' and 'cct-zoo train-moe' make some", err=True)
 
 
 def checkpoint_report(
