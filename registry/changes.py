@@ -14,6 +14,7 @@ import mmap
 import os
 import sqlite3
 import struct
+import threading
 import time
 from typing import Any, Protocol
 
@@ -85,8 +86,13 @@ class PostgresChanges:
         self._connection: Any = None
         self._count = 0
         self._recheck_at = 0.0
+        self._lock = threading.Lock()  # a thread that looks for news would take another's answer to LISTEN
 
     def stamp(self) -> object:
+        with self._lock:
+            return self._stamp()
+
+    def _stamp(self) -> object:
         now = time.monotonic()
         due = now >= self._recheck_at
         try:
@@ -117,10 +123,11 @@ class PostgresChanges:
 
         url = self._url.set(drivername="postgresql").render_as_string(hide_password=False)
         try:
-            self._connection = psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S)
-            self._connection.execute(f"LISTEN {CHANNEL}")
+            connection = psycopg.connect(url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S)
+            connection.execute(f"LISTEN {CHANNEL}")
         except psycopg.Error:
             raise ZooError(f"the registry {safe_url(self._url)} cannot be reached; check that it runs.") from None
+        self._connection = connection
 
 
 def changes_of(database: Database) -> Changes:
