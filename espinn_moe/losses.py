@@ -24,8 +24,8 @@ from espinn_moe.windows import WindowSet, calibrate, cut_windows, remainders
 
 RESIDUAL_WEIGHT = 0.1  # of the data misfit, for whole trajectories
 # How fast whole trajectories lose weight with the time since clearing, 1/s, when a training begins and when it ends.
-# An error grows e-fold about every 0.2 s near the boundary, and far from it slips reach tens of radians: weighed
-# alike, late samples leave early ones, which decide, at twenty times the error.
+# Near the boundary an error grows e-fold within 0.15 s, and lost trajectories slip by tens of radians: weighed alike,
+# the late part of these counts most, although the early part decides.
 DATA_DECAY = (6.0, 1.0)
 RESIDUAL_DECAY = (8.0, 2.0)
 WINDOW_RESIDUAL_WEIGHT = 0.1  # residuals of windows start at the size of the misfit, and reach states without data

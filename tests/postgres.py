@@ -24,7 +24,10 @@ def _binaries() -> Path | None:
 def _install() -> str | None:
     """Install Debian's package; returns why it could not be done, or None."""
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
-        return "no PostgreSQL binaries, and they cannot be installed here (needs root and apt-get)"
+        return (
+            "these tests need a server's programs (initdb, pg_ctl), and only root can install them with apt-get; "
+            "install the package 'postgresql', or put its programs on the PATH, to run them"
+        )
     quiet = {"env": {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, "capture_output": True, "text": True}
     for command in (["apt-get", "update"], ["apt-get", "install", "-y", "--no-install-recommends", "postgresql"]):
         done = subprocess.run(command, **quiet)
@@ -34,9 +37,10 @@ def _install() -> str | None:
 
 
 def _unavailable(reason: str) -> None:
+    """Leave out what needs a server where its user can have none; where everything must run, that is a failure."""
     if os.environ.get("CI", "").lower() in ("1", "true"):
         pytest.fail(f"PostgreSQL must be tested in CI: {reason}")
-    pytest.skip(f"PostgreSQL: {reason}")
+    pytest.skip(f"no PostgreSQL: {reason}")
 
 
 @contextmanager

@@ -1,13 +1,10 @@
 """Training a family of contingencies: who belongs to it, and trainings that follow one another."""
 
-import hashlib
-import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from contingencies.errors import NotFoundError, UsageError
-from espinn_moe.state_file import write_atomically
 from espinn_moe.surrogate import Surrogate
 from espinn_moe.train import Progress
 from registry.home import Home
@@ -16,9 +13,10 @@ from registry.store import contingencies as store
 from registry.store import runs
 from zoo import checkpoints
 from zoo.catalogue import entry_of
+from zoo.orchestrate import FOLDER, Job, Results
 from zoo.resolve import find_registered
 from zoo.schedules import plan_for
-from zoo.training import FOLDER, Trained, TrainingRequest, train_surrogate
+from zoo.training import Trained, TrainingRequest, train_surrogate
 
 
 def members_of(home: Home, names: Sequence[str] = (), system: str | None = None) -> list[ContingencyRow]:
@@ -66,6 +64,8 @@ class DoneBefore:
     Parameters
     ----------
     home : Home
+    command : str
+        The function that makes them.
     rows : sequence of ContingencyRow
         The members.
     request : TrainingRequest
@@ -79,19 +79,24 @@ class DoneBefore:
     def __init__(
         self,
         home: Home,
+        command: str,
         rows: Sequence[ContingencyRow],
         request: TrainingRequest,
         fractions: Sequence[float] = (),
         *,
         resume: bool = True,
     ) -> None:
-        self._home = home
-        asked = [[row.sha256 for row in rows], asdict(request), list(fractions), checkpoints.code_version()]
-        name = hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()[:24]
-        self._path = home.path / FOLDER / f"series-{name}.json"
+        self._home, self._results = home, Results(home.path / FOLDER)
+        asked = {
+            "members": [row.sha256 for row in rows],
+            "request": repr(request),
+            "fractions": list(fractions),
+            "version": checkpoints.code_version(),
+        }
+        self._job = Job(f"{__name__}:{command}", asked, {})
         if not resume:
             self.forget()
-        self._finished: dict[str, int] = json.loads(self._path.read_text()) if self._path.is_file() else {}
+        self._finished: dict[str, int] = self._results.get(self._job.key) or {}
 
     def checkpoint(self, training: str) -> CheckpointRow | None:
         """What a training of this name left, unless it is unfinished or its checkpoint is gone."""
@@ -103,11 +108,11 @@ class DoneBefore:
     def add(self, training: str, checkpoint_id: int) -> None:
         """A training is finished."""
         self._finished[training] = checkpoint_id
-        write_atomically(self._path, json.dumps(self._finished).encode())
+        self._results.put(self._job, self._finished)
 
     def forget(self) -> None:
         """All are finished: the same command starts anew."""
-        self._path.unlink(missing_ok=True)
+        self._results.path(self._job.key).unlink(missing_ok=True)
 
 
 def train_through(
@@ -130,7 +135,7 @@ def train_through(
         total = plan_for(entry_of(request.model).form, len(rows), request.budget, minutes=minutes).minutes
         assert total is not None
         minutes = total / len(fractions)
-    before = DoneBefore(home, rows, request, fractions, resume=resume)
+    before = DoneBefore(home, "train_through", rows, request, fractions, resume=resume)
     stages: list[tuple[TrainingRequest, Trained | CheckpointRow]] = []
     parent_id: int | None = None
     parent: Surrogate | None = None
@@ -171,7 +176,7 @@ def train_each(
     train : callable
         Trains one member.
     """
-    before = DoneBefore(home, rows, request, resume=resume)
+    before = DoneBefore(home, "train_each", rows, request, resume=resume)
     for row in rows:
         finished = before.checkpoint(row.name)
         if finished is not None:

@@ -301,7 +301,7 @@ def test_interrupted_series_of_trainings_goes_on_with_the_unfinished_one(command
         assert len(runs.runs(opened.database)) == len(set(ids)) == 2
         if command[0] == "train-moe":
             assert runs.get_checkpoint(opened.database, ids[1]).parent_id == ids[0]
-    assert not list((tmp_path / "training").glob("series-*"))
+    assert not list((tmp_path / "results").iterdir()), "nothing is left to go on with"
     run(*whole)
     assert len(asked) == 5, "a finished series starts anew"
 
