@@ -5,8 +5,8 @@ dae-convergence`: each CCT is found by the usual search and then refined far bel
 is the error of the step alone.
 """
 
-from zoo.benchmarks.common import SYSTEMS
-from zoo.benchmarks.dae_convergence import CASES, PAPER, STEPS_MS, measure, order, paper_order
+from zoo.paper.common import SYSTEMS
+from zoo.paper.dae_convergence import CASES, PAPER, STEPS_MS, measure, order, paper_order
 
 
 def main() -> None:

@@ -1,8 +1,8 @@
 """Time of one boundary extraction, severity by severity on one core: strict ODE, fast ODE, and two surrogates.
 
 All four search alike: 101 candidates, a second look into the crossing cell, a root to 1e-6 s. The surrogates are
-trained for a short time first (or taken from files written by `zoo.checkpoints`), long enough that their margins
-cross zero where the true ones do; how accurate they are does not change how long an extraction takes.
+trained for a short time first (or taken from stored checkpoints), long enough that their margins cross zero where the
+true ones do; how accurate they are does not change how long an extraction takes.
 """
 
 import os
@@ -25,9 +25,9 @@ from espinn_moe.boundary import learned_boundary
 from espinn_moe.margins import MarginRule, default_rule
 from espinn_moe.surrogate import Surrogate
 from espinn_moe.train import train
-from zoo import checkpoints
-from zoo.catalogue import make_objective
-from zoo.training import TrainingRequest, prepare
+from zoo.surrogates import checkpoints
+from zoo.surrogates.catalogue import make_objective
+from zoo.training.session import TrainingRequest, prepare
 
 MODELS = ("es-pinn", "es-pinn-chained")
 

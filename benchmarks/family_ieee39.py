@@ -19,14 +19,15 @@ import torch
 
 from contingencies.families import Recipe, generate_family
 from contingencies.library import Contingency, load_system
+from contingencies.operators import compile_members
+from espinn_moe.plan import Progress
 from espinn_moe.surrogate import Surrogate
-from espinn_moe.train import Progress, TrainingResult, train
-from zoo.catalogue import create_model, make_objective
-from zoo.checkpoints import compile_members
-from zoo.metrics import CCTErrors
-from zoo.schedules import COMPARED_BY
-from zoo.training import TrainingRequest, prepare
-from zoo.validation import Validation, unseen_errors
+from espinn_moe.train import TrainingResult, train
+from zoo.judging.metrics import CCTErrors
+from zoo.judging.unseen import Validation, unseen_errors
+from zoo.surrogates.budgets import COMPARED_BY
+from zoo.surrogates.catalogue import create_model, make_objective
+from zoo.training.session import TrainingRequest, prepare
 
 
 @dataclass(frozen=True)
@@ -84,8 +85,8 @@ def onboard(contingencies: list[Contingency], request: TrainingRequest, full: Fa
     import tempfile
 
     from registry.home import Home
-    from zoo.onboarding import TIME_SHARE, add_expert
-    from zoo.training import train_surrogate
+    from zoo.training.experts import TIME_SHARE, add_expert
+    from zoo.training.session import train_surrogate
 
     place = max(k for k, errors in enumerate(full.errors) if errors.mae is not None)
     others = contingencies[:place] + contingencies[place + 1 :]

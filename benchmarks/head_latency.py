@@ -27,8 +27,8 @@ from contingencies.operators import compile_contingency
 from contingencies.stability import reference_cct
 from registry import Registry
 from registry.home import Home
-from zoo.distill import distill
-from zoo.resolve import find_registered
+from zoo.heads.distill import distill
+from zoo.lookup import find_registered
 
 NAME = "ieee30-line-3-4-restore"
 CALLS = 2000

@@ -16,10 +16,10 @@ import sys
 from pathlib import Path
 
 from contingencies.library import load_contingency
-from zoo.executor import make_executor
-from zoo.figures import save_figure
-from zoo.orchestrate import Done, failures
-from zoo.sweep import METHODS, Summary, SweepPlan, plot_sweep, run_sweep, summarise, table_csv, table_text
+from zoo.plots import save_figure
+from zoo.studies.sweep import METHODS, Summary, SweepPlan, plot_sweep, run_sweep, summarise, table_csv, table_text
+from zoo.work.executor import make_executor
+from zoo.work.jobs import Done, failures
 
 MEMBERS = ("ieee30-bus-7-remove-4-6", "ieee30-line-3-4-remove")
 

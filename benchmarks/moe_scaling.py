@@ -17,11 +17,10 @@ import torch
 
 from contingencies.families import Recipe, generate_family
 from contingencies.library import load_system
-from contingencies.operators import PhaseOperators
+from contingencies.operators import PhaseOperators, compile_members
 from espinn_moe.chained import ChainedMoE
-from espinn_moe.model import POST_CLEARING, HardRoutedMoE
-from zoo.catalogue import create_model
-from zoo.checkpoints import compile_members
+from espinn_moe.one_shot import POST_CLEARING, HardRoutedMoE
+from zoo.surrogates.catalogue import create_model
 
 COUNTS = (2, 4, 8, 16, 33, 64)
 

@@ -20,12 +20,13 @@ from contingencies.library import load_contingency
 from contingencies.stability import Boundary, reference_boundary
 from espinn_moe.boundary import learned_boundary
 from espinn_moe.margins import HARD, SMOOTH, MarginRule
-from espinn_moe.train import Progress, train
-from zoo.catalogue import make_objective
-from zoo.datasets import evaluation_grid
-from zoo.metrics import CCTErrors, cct_errors
-from zoo.training import TrainingRequest, prepare
-from zoo.validation import Validation
+from espinn_moe.plan import Progress
+from espinn_moe.train import train
+from zoo.judging.metrics import CCTErrors, cct_errors
+from zoo.judging.unseen import Validation
+from zoo.surrogates.catalogue import make_objective
+from zoo.surrogates.datasets import evaluation_grid
+from zoo.training.session import TrainingRequest, prepare
 
 TIMED = 8  # severities of the timing comparison; the strict protocol needs seconds for each
 
@@ -66,7 +67,7 @@ def run_seed(request: TrainingRequest, contingency: str, truth: Boundary, rule: 
 
 def reference_times(contingency: str, alpha: np.ndarray) -> tuple[float, float]:
     """Seconds per severity of the strict and of the fast ODE."""
-    from zoo.checkpoints import compile_members
+    from contingencies.operators import compile_members
 
     (operators,) = compile_members([load_contingency(contingency)])
     reference_boundary(operators, alpha[:1])  # compiled code is loaded before the clock starts
@@ -93,7 +94,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(1)
 
-    from zoo.checkpoints import compile_members
+    from contingencies.operators import compile_members
 
     (operators,) = compile_members([load_contingency(arguments.contingency)])
     alpha = evaluation_grid(operators).unseen_alpha

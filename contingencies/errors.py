@@ -76,7 +76,7 @@ class Problems:
         except (SpecError, NotFoundError) as error:
             self.found.append(error)
 
-    def tell(self) -> None:
+    def raise_any(self) -> None:
         """Raise what was gathered, each sentence once; invalid descriptions decide the exit code."""
         if not self.found:
             return

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from contingencies.errors import UsageError
+from contingencies.errors import UsageError, ZooError
 
 
 @contextmanager
@@ -34,6 +34,18 @@ def write_durably(path: Path, content: bytes) -> None:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Replace a file so that a crash, a full disk or a kill leaves either the old or the new one."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_durably(path, content)
+    except OSError as error:
+        raise ZooError(
+            f"{str(path)!r} cannot be written ({error.strerror}); what was saved before is kept: "
+            "make room and run the same command again."
+        ) from None
 
 
 @contextmanager

@@ -184,7 +184,7 @@ def load_contingencies(path: Path) -> list[Contingency]:
                     "give each contingency its own name."
                 )
             contingencies.append(contingency)
-    problems.tell()
+    problems.raise_any()
     return contingencies
 
 

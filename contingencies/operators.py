@@ -117,6 +117,11 @@ def compile_spec(contingency: Contingency, reduction: Reduction) -> PhaseOperato
     return compile_family([contingency], reduction)[0]
 
 
+def compile_members(contingencies: Sequence[Contingency]) -> list[PhaseOperators]:
+    """Operators of contingencies of one system, sharing one factorisation."""
+    return compile_family(contingencies, reduce_network(solve_network(contingencies[0].system)))
+
+
 def compile_family(contingencies: Sequence[Contingency], reduction: Reduction) -> list[PhaseOperators]:
     """Operators of contingencies of one system, sharing one solve per touched bus, in the given order."""
     network = reduction.network
@@ -158,7 +163,7 @@ class _Change:
             point = _fault_point(contingency, network)
         with problems.gather():
             removed = _removed_branches(contingency, network)
-        problems.tell()
+        problems.raise_any()
         rows = np.array(removed, dtype=np.int64)
         ends = np.concatenate([network.branches.start[rows], network.branches.end[rows]])
         return _Change(point, removed, np.unique(ends))

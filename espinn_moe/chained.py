@@ -21,12 +21,12 @@ from torch import Tensor
 
 from contingencies.errors import UsageError
 from contingencies.operators import PhaseOperators
-from espinn_moe.chains import Chains, RemainderBasis, Windows
 from espinn_moe.inputs import StateInputs
 from espinn_moe.layers import Experts, Stack
-from espinn_moe.model import FAULT_ON, POST_CLEARING
+from espinn_moe.phases import FAULT_ON, POST_CLEARING
 from espinn_moe.physics import Phase, Physics
 from espinn_moe.surrogate import Member, Surrogate
+from espinn_moe.windows import Chains, RemainderBasis, Windows
 
 WINDOW_S = 0.06  # long enough that something is left to learn, short against the swings
 TERMS = 4  # of the remainder; each is about 1/30 of the one before, so the fifth is below 1e-5 of the first

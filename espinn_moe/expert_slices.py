@@ -9,7 +9,7 @@ from torch import Tensor
 
 from contingencies.errors import UsageError
 from espinn_moe.chained import ChainedMoE
-from espinn_moe.model import HardRoutedMoE
+from espinn_moe.one_shot import HardRoutedMoE
 from espinn_moe.surrogate import Surrogate
 
 Slices = dict[str, tuple[int, ...]]  # name of a stored tensor -> the slice that each member uses

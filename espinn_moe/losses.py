@@ -16,11 +16,11 @@ from torch import Tensor
 
 from contingencies.errors import UsageError
 from espinn_moe.chained import Chained
-from espinn_moe.model import FAULT_ON, POST_CLEARING, SETTLED_RAD
+from espinn_moe.phases import FAULT_ON, POST_CLEARING, SETTLED_RAD
 from espinn_moe.physics import Physics
 from espinn_moe.sampling import SamplePool, joined
 from espinn_moe.surrogate import Rows, Scenarios, Surrogate
-from espinn_moe.windows import WindowSet, calibrate, cut_windows, remainders
+from espinn_moe.window_data import WindowSet, calibrate, cut_windows, remainders
 
 RESIDUAL_WEIGHT = 0.1  # of the data misfit, for whole trajectories
 # How fast whole trajectories lose weight with the time since clearing, 1/s, when a training begins and when it ends.

@@ -12,7 +12,7 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-from espinn_moe.model import settled
+from espinn_moe.one_shot import settled
 from espinn_moe.surrogate import Rows, Scenarios, Surrogate
 
 BOUNDARY_WEIGHT = 5.0  # how much more often a scenario at the boundary is drawn than one far from it

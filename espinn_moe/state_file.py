@@ -1,4 +1,4 @@
-"""A tree of tensors and plain values as one safetensors file, written atomically, never unpickled.
+"""A tree of tensors and plain values as one safetensors file, never unpickled.
 
 The state of a training (weights, optimiser moments, random generators, position in the schedule)
 must survive a killed process and come back bit for bit. Tensors go into the safetensors part under
@@ -6,15 +6,13 @@ running numbers, the shape of the tree into one JSON string of its metadata.
 """
 
 import json
-from pathlib import Path
 from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from contingencies.errors import IntegrityError, ZooError
-from contingencies.files import write_durably
+from contingencies.errors import IntegrityError
 
 METADATA_KEY = "tree"  # one key only: safetensors does not keep the order of several
 
@@ -35,18 +33,6 @@ def tree_from_bytes(content: bytes, what: str = "state") -> Any:
         return _decode(json.loads(header["__metadata__"][METADATA_KEY]), tensors)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise IntegrityError(f"{what} is damaged and cannot be read ({error}); restore it, or start afresh.") from None
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Replace a file so that a crash, a full disk or a kill leaves either the old or the new one."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_durably(path, content)
-    except OSError as error:
-        raise ZooError(
-            f"{str(path)!r} cannot be written ({error.strerror}); what was saved before is kept: "
-            "make room and run the same command again."
-        ) from None
 
 
 def _encode(node: Any, tensors: dict[str, Tensor]) -> Any:

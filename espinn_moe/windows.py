@@ -1,155 +1,92 @@
-"""What chained models learn from: windows cut out of training trajectories.
+"""Windows of the chained form and chains of them: polynomials in local time, found again by row and time.
 
-A window starts at any stored sample of a learned phase and ends `window_s` later in the same
-phase; the samples in between are its targets. Only the given scenarios are used. Fault-on samples do not
-depend on t_c, so each severity contributes its longest fault.
+Everything in a window is linear in what is known at its start, with weights that are polynomials of
+the fraction tau: so all machines of a row are evaluated by one small product, and the step from one
+window to the next is one product with a constant matrix.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from contingencies.errors import UsageError
-from espinn_moe.ansatz import taylor
-from espinn_moe.chained import Chained
-from espinn_moe.model import FAULT_ON, POST_CLEARING, settled
-from espinn_moe.surrogate import Scenarios
+from espinn_moe.physics import Expansion
 
-NODES = 3  # samples per window; with angles and speeds at each they outnumber the terms of the remainder
-SMALLEST_SCALE = 1e-12  # pu; a machine that never moves leaves no remainder to scale by
+LOCAL = 5  # parts of a window beside its remainder: delta, omega, v, a, b
 
 
 @dataclass(frozen=True, eq=False)
-class WindowSet:
-    """Windows of one learned phase, sorted by member."""
+class Windows:
+    """Starts and remainders of windows."""
 
-    x: Tensor  # (m, 2 n) states at the start
-    targets: Tensor  # (m, J, 2 n) states at the nodes
-    alpha: Tensor  # (m,)
-    member: Tensor  # (m,) int64
-    lost: Tensor  # (m,) bool: synchronism was lost before the start
-    nodes: Tensor  # (J,) fractions of the window
+    start: Expansion  # (..., n)
+    remainder: Tensor  # (..., n, terms), pu
 
-
-def cut_windows(
-    model: Chained, scenarios: Sequence[Scenarios], per_member: int, generator: np.random.Generator
-) -> tuple[WindowSet, WindowSet]:
-    """Windows of both learned phases, at most `per_member` of each phase and member, chosen at random.
-
-    Parameters
-    ----------
-    model : Chained
-        Says how long a window is and when the fault begins.
-    scenarios : sequence of Scenarios
-        One entry per member, on output times that divide a window.
-    per_member : int
-    generator : numpy Generator
-        Of the choice.
-    """
-    phases: tuple[list[tuple[np.ndarray, ...]], list[tuple[np.ndarray, ...]]] = ([], [])
-    nodes, kept = 0, np.empty(0, dtype=int)
-    for member, data in enumerate(scenarios):
-        spacing = float(data.t[1] - data.t[0])
-        nodes = round(model.window_s / spacing)
-        if nodes < 1 or abs(nodes * spacing - model.window_s) > 1e-6 * spacing:
-            raise UsageError(
-                f"windows of {model.window_s} s are not whole steps of the trajectories' {spacing:.3g} s grid; "
-                "choose one that is."
-            )
-        kept = np.unique(np.ceil(np.linspace(0, nodes, min(nodes, NODES) + 1)[1:]).astype(int))
-        lost = settled(data.states[..., : model.n_machines])
-        for phase in (FAULT_ON, POST_CLEARING):
-            scenario, sample = _starts(data, phase, nodes, model.t_f)
-            if len(scenario) == 0:
-                name = model.members[member].name
-                raise UsageError(
-                    f"{name}: its {len(data.alpha)} training scenarios hold no complete window of {model.window_s} s; "
-                    "use a larger data fraction or shorter windows."
-                )
-            chosen = np.sort(generator.permutation(len(scenario))[:per_member])
-            scenario, sample = scenario[chosen], sample[chosen]
-            ahead = sample[:, None] + kept
-            phases[phase].append(
-                (
-                    data.states[scenario, sample],
-                    data.states[scenario[:, None], ahead],
-                    data.alpha[scenario],
-                    np.full(len(scenario), member),
-                    lost[scenario, sample],
-                )
-            )
-    fractions = torch.as_tensor(kept / nodes, dtype=model.dtype)
-    fault_on, post_clearing = (_window_set(model, parts, fractions) for parts in phases)
-    return fault_on, post_clearing
+    def parts(self) -> Tensor:
+        """All that a window is made of, one under the other: delta, omega, v, a, b and remainders, (..., parts, n)."""
+        start = self.start
+        local = torch.stack([start.delta, start.omega, start.v, start.a, start.b], dim=-2)
+        return torch.cat([local, self.remainder.mT], dim=-2)
 
 
-def calibrate(model: Chained, windows: tuple[WindowSet, WindowSet]) -> None:
-    """Standardise the inputs of a chained model and size its remainders, from training windows; once per model."""
-    if model.calibrated:
-        return
-    for phase, data in zip((FAULT_ON, POST_CLEARING), windows, strict=True):
-        decisive = ~data.lost
-        start = model.physics.expand(model.operator(phase, data.alpha, data.member), data.x)
-        inputs = model.inputs(phase)
-        inputs.calibrate(inputs.raw(model.physics, start, data.alpha)[decisive])
-        coefficients = fitted_remainder(model, phase, data)
-        experts = model.expert(phase, data.member)
-        assert isinstance(experts, Tensor)
-        for expert in set(model.expert_of[phase]):
-            rows = decisive & (experts == expert)
-            rows = rows if rows.any() else experts == expert
-            size = coefficients[rows].square().mean(0).sqrt()
-            model.scale(phase)[expert] = size.clamp(min=SMALLEST_SCALE)
-    model.calibrated.fill_(True)
+class RemainderBasis:
+    """Polynomials tau^3 p_j(tau), orthonormal over a window: omega, its derivative and its integral."""
+
+    def __init__(self, terms: int) -> None:
+        self.powers = np.arange(3, 3 + terms)
+        gram = 1.0 / (self.powers[:, None] + self.powers + 1.0)
+        self.mix = np.linalg.inv(np.linalg.cholesky(gram)).T  # (powers, terms)
+
+    def __call__(self, tau: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """phi, d phi/d tau and the integral of phi from 0, each (..., terms), at tau (...)."""
+        p, mix = tau.new_tensor(self.powers), tau.new_tensor(self.mix)
+        powers = [tau.square()]
+        for _ in self.powers:
+            powers.append(powers[-1] * tau)
+        slope, value = torch.stack(powers[:-1], dim=-1), torch.stack(powers[1:], dim=-1)
+        return value @ mix, (p * slope) @ mix, (value * tau[..., None] / (p + 1)) @ mix
+
+    def polynomials(self, h: float, omega_b: float) -> np.ndarray:
+        """Weights of a window's parts in delta, omega and their time derivatives, by power of tau.
+
+        Parameters
+        ----------
+        h : float
+            Length of a window, s.
+        omega_b : float
+            Base angular frequency, rad/s.
+
+        Returns
+        -------
+        array (powers, 4, parts)
+            Such that a sum over powers, times the parts (parts, n), is d, w, d', w' (4, n).
+        """
+        p, omega = self.powers, np.zeros((self.powers[-1] + 2, LOCAL + len(self.powers)))
+        omega[0, 1], omega[1, 3], omega[2, 4] = 1.0, h, 0.5 * h * h
+        omega[p, LOCAL:] = self.mix
+        k = np.arange(1, len(omega))[:, None]
+        angle, speed = np.zeros_like(omega), np.zeros_like(omega)
+        # v stands for omega_b (omega - 1) at the start, so that angles grow by small numbers.
+        deviation = omega_b * omega
+        deviation[0, 1], deviation[0, 2] = 0.0, 1.0
+        angle[0, 0], angle[1:] = 1.0, h * deviation[:-1] / k
+        speed[:-1] = k * omega[1:] / h
+        return np.stack([angle, omega, deviation, speed], axis=1)
 
 
-def remainders(model: Chained, phase: int, data: WindowSet) -> tuple[Tensor, Tensor]:
-    """Taylor expansion at the nodes, and what the targets leave beyond it, (m, J, 2 n) each."""
-    start = model.physics.expand(model.operator(phase, data.alpha, data.member), data.x)
-    expansion, _ = taylor(
-        start.for_samples(), (model.window_s * data.nodes).expand(len(data.x), -1), model.physics.omega_b
-    )
-    return expansion, data.targets - expansion
+@dataclass(frozen=True, eq=False)
+class Chains:
+    """Windows one after another, for several rows of different lengths."""
 
+    windows: Tensor  # (all windows, parts, n)
+    where: Tensor  # (longest, m) position of each row's windows among them
+    lengths: Tensor  # (m,) windows of each row
 
-def fitted_remainder(model: Chained, phase: int, data: WindowSet) -> Tensor:
-    """Coefficients (m, n, terms) that fit the remainder of speeds and angles at the nodes best."""
-    _, left = remainders(model, phase, data)
-    delta, omega = left.mT.chunk(2, dim=1)  # (m, n, J) each
-    phi, _, integral = model.basis(data.nodes)
-    observed = torch.cat([omega, delta / (model.physics.omega_b * model.window_s)], dim=-1)
-    return observed @ torch.linalg.pinv(torch.cat([phi, integral])).mT
+    def find(self, row: Tensor, s: Tensor, window_s: float) -> tuple[Tensor, Tensor]:
+        """Windows (k, parts, n) that hold times s (k,) since the beginning of chains `row` (k,), and how far into them.
 
-
-def _starts(data: Scenarios, phase: int, nodes: int, t_f: float) -> tuple[np.ndarray, np.ndarray]:
-    """Scenario and sample (m,) each of all windows of a phase."""
-    begins = np.broadcast_to(t_f, data.t_c.shape) if phase == FAULT_ON else data.t_c
-    ends = data.t_c if phase == FAULT_ON else np.broadcast_to(data.t[-1], data.t_c.shape)
-    rounding = 1e-6 * (data.t[1] - data.t[0])
-    inside = (data.t >= begins[:, None] - rounding) & (data.t <= ends[:, None] + rounding)
-    starts = np.zeros_like(inside)
-    starts[:, : inside.shape[1] - nodes] = inside[:, :-nodes] & inside[:, nodes:]
-    if phase == FAULT_ON:
-        order = np.lexsort((-data.t_c, data.alpha))
-        longest = order[np.unique(data.alpha[order], return_index=True)[1]]
-        repeated = np.ones(len(data.alpha), dtype=bool)
-        repeated[longest] = False
-        starts[repeated] = False
-    scenario, sample = np.nonzero(starts)
-    return scenario, sample
-
-
-def _window_set(model: Chained, parts: list[tuple[np.ndarray, ...]], nodes: Tensor) -> WindowSet:
-    x, targets, alpha, member, lost = (np.concatenate(column) for column in zip(*parts, strict=True))
-    device = model.calibrated.device
-    return WindowSet(
-        x=torch.as_tensor(x, dtype=model.dtype, device=device),
-        targets=torch.as_tensor(targets, dtype=model.dtype, device=device),
-        alpha=torch.as_tensor(alpha, dtype=model.dtype, device=device),
-        member=torch.as_tensor(member, device=device),
-        lost=torch.as_tensor(lost, device=device),
-        nodes=nodes.to(device),
-    )
+        A time after the end of a chain is placed beyond its last window.
+        """
+        place = torch.minimum((s.detach() / window_s).floor().long().clamp(min=0), self.lengths[row] - 1)
+        return self.windows.index_select(0, self.where[place, row]), s / window_s - place

@@ -56,7 +56,7 @@ class Home:
     def register(self, contingencies: "Sequence[Contingency]") -> list[Registered]:
         """Register contingencies, all or none, with the network files of users' own systems.
 
-        Their physics must have been checked before (`zoo.register` compiles them).
+        Their physics must have been checked before (`contingencies.reading` compiles them).
         """
         for content in {c.system.sha256: c.system.network_file for c in contingencies}.values():
             if content is not None:

@@ -12,6 +12,16 @@ import cli
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("contingencies", "espinn_moe", "registry", "zoo")  # each may import itself and those before it
+ZOO_ROOMS = (  # likewise, inside the zoo; those of one line do not know each other
+    ("work", "plots", "lookup"),
+    ("surrogates",),
+    ("judging",),
+    ("training",),
+    ("heads",),
+    ("studies",),
+    ("paper",),
+    ("commands",),
+)
 HEAVY = ("torch", "pandapower", "mlflow", "numba", "matplotlib", "pandas")
 
 
@@ -26,7 +36,7 @@ def imported_names(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 @pytest.mark.parametrize(("room", "path"), list(modules()), ids=lambda value: str(getattr(value, "name", value)))
@@ -34,6 +44,17 @@ def test_imports_point_one_way(room, path):
     later = (*ROOMS[ROOMS.index(room) + 1 :], "cli", "tests", "benchmarks")
     wrong = [name for name in imported_names(path) if name.split(".")[0] in later]
     assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "zoo").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_one_way_inside_the_zoo(path):
+    level = {room: k for k, rooms in enumerate(ZOO_ROOMS) for room in rooms}
+    room = path.relative_to(ROOT / "zoo").parts[0].removesuffix(".py")
+    if room == "__init__":
+        return
+    others = {name.split(".")[1] for name in imported_names(path) if name.startswith("zoo.")} - {room}
+    wrong = {other for other in others if level[other] >= level[room]}
+    assert not wrong, f"{path.relative_to(ROOT)} imports zoo.{', zoo.'.join(sorted(wrong))}"
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from espinn_moe.boundary import learned_boundary, margin_map, ode_boundary
 from espinn_moe.margins import HARD, SMOOTH, MarginProbe, MarginRule, hard_margin, sample_times, smooth_margin
 from tests.cases import operators_of
 from tests.espinn_moe.stand_ins import IntegratingSurrogate
-from zoo.catalogue import create_model
+from zoo.surrogates.catalogue import create_model
 
 PRIMARY, NINE = "ieee30-line-3-4-restore", "ieee9-mech-g2-restore"
 ROOTS_AGREE_S = 2.5e-6  # each root is known to 1e-6 s

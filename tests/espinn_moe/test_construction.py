@@ -14,7 +14,7 @@ from contingencies.errors import UsageError
 from contingencies.library import load_contingency
 from contingencies.operators import PhaseOperators, compile_contingency
 from espinn_moe.chained import Chained, ChainedESPINN, ChainedMoE, same_topology
-from espinn_moe.model import ESPINN, HardRoutedMoE
+from espinn_moe.one_shot import ESPINN, HardRoutedMoE
 from espinn_moe.physics import Physics
 from espinn_moe.surrogate import Rows, Surrogate
 

@@ -13,10 +13,12 @@ from contingencies.ode import FastODE, output_times
 from contingencies.operators import PhaseOperators, compile_contingency
 from espinn_moe.chained import ChainedESPINN, ChainedMoE
 from espinn_moe.losses import TrajectoryBatch, TrajectoryObjective, WindowObjective
-from espinn_moe.model import ESPINN, FAULT_ON, POST_CLEARING, SETTLED_RAD, HardRoutedMoE, settled
+from espinn_moe.one_shot import ESPINN, HardRoutedMoE
+from espinn_moe.phases import FAULT_ON, POST_CLEARING, SETTLED_RAD, settled
+from espinn_moe.plan import TrainingPlan
 from espinn_moe.surrogate import Rows
-from espinn_moe.train import TrainingPlan, train
-from espinn_moe.windows import calibrate, cut_windows, fitted_remainder, remainders
+from espinn_moe.train import train
+from espinn_moe.window_data import calibrate, cut_windows, fitted_remainder, remainders
 
 torch.set_num_threads(1)
 

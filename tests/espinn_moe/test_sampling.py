@@ -8,9 +8,9 @@ import torch
 
 from contingencies.library import load_contingency
 from contingencies.operators import PhaseOperators, compile_contingency
-from espinn_moe.model import ESPINN, settled
+from espinn_moe.one_shot import ESPINN, settled
 from espinn_moe.sampling import SamplePool
-from zoo.datasets import ScenarioSet, training_set
+from zoo.surrogates.datasets import ScenarioSet, training_set
 
 LINE, STABLE = "ieee30-line-3-4-remove", "ieee30-bus-7-remove-4-6"
 

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from contingencies.errors import ConflictError, IntegrityError, UsageError, ZooError
 from espinn_moe import state_file
 from espinn_moe import train as loop
-from espinn_moe.train import TrainingError, TrainingPlan, train
+from espinn_moe.plan import TrainingPlan
+from espinn_moe.train import TrainingError, train
 
 torch.set_num_threads(1)
 

@@ -72,7 +72,7 @@ def test_records_reach_mlflow_once_and_dead_runs_are_closed(tmp_path: Path) -> N
         done.metrics({"loss": 1.0 / (step + 1)}, step)
     dead.metrics({"loss": 3.0}, 0)
 
-    from zoo.tracking import synchronise
+    from registry.synchronising import synchronise
 
     first = synchronise(tmp_path)
     assert first.warning is None and set(first.runs) == {done.uid, dead.uid}

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import executor_options, json_option, print_json, registry_options
+from zoo.commands.options import executor_options, json_option, registry_options
+from zoo.commands.output import print_json
 from zoo.commands.train import send_to_mlflow
 
 if TYPE_CHECKING:
-    from zoo.benchmarks.run import Progress
+    from zoo.paper.run import Progress
 
 DIGITS = 6  # significant ones of a stored number, enough for microseconds of a CCT
 STORED = (  # what is printed of a stored number
@@ -68,7 +69,7 @@ def benchmark(
     repeats nothing that was done. The trainings have a home of their own, 'benchmarks' in --home, so
     that a hurried one never becomes the default of a contingency. Every number is stored in the registry there.
     """
-    from zoo.benchmarks import NAMES, load_benchmark
+    from zoo.paper import NAMES, load_benchmark
 
     own_home = Path(home) / "benchmarks"
     chosen = list(NAMES) if "all" in names or not names else list(dict.fromkeys(names))
@@ -87,11 +88,11 @@ def benchmark(
         return
 
     from contingencies.errors import ZooError
-    from zoo.benchmarks.budgets import budget_of
-    from zoo.benchmarks.entry import Setting
-    from zoo.benchmarks.run import run_entry
-    from zoo.executor import make_executor
-    from zoo.report import circumstances, write_section
+    from zoo.paper.budgets import budget_of
+    from zoo.paper.entry import Setting
+    from zoo.paper.report import circumstances, write_section
+    from zoo.paper.run import run_entry
+    from zoo.work.executor import make_executor
 
     entries = [load_benchmark(name) for name in chosen]
     setting = Setting(budget_of(budget), tuple(range(seeds)))
@@ -124,8 +125,8 @@ def _print_stored(home: Path, registry: str | None, names: list[str], all_wanted
     from contingencies.errors import NotFoundError
     from registry.home import Home
     from registry.store.benchmarks import newest_numbers
-    from zoo.benchmarks.tables import Cell
-    from zoo.report import ours, paper
+    from zoo.paper.report import ours, paper
+    from zoo.paper.tables import Cell
 
     rows = []
     with suppress(NotFoundError), Home.open(home, registry, create=False) as opened:  # no registry, no numbers

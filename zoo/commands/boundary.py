@@ -7,27 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import (
+from zoo.commands.options import (
     alpha_option,
-    check_csv,
     csv_option,
-    csv_text,
     file_option,
     json_option,
     parse_severities,
-    print_json,
-    progress,
     registry_options,
-    write_csv,
 )
+from zoo.commands.output import check_csv, csv_text, print_json, write_csv
+from zoo.commands.progress import progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from contingencies.stability import Reference
     from espinn_moe.certificate import CertificateRow
-    from zoo.assess import Assessment
-    from zoo.checkpoints import Loaded
+    from zoo.judging.assessment import Assessment
+    from zoo.surrogates.checkpoints import Loaded
 
 checkpoint_option = click.option(
     "--checkpoint", type=click.IntRange(1), metavar="ID", help="Which checkpoint; default: the newest of NAME."
@@ -48,8 +45,8 @@ def _loaded(name: str, checkpoint: int | None, home: str, registry: str | None) 
 
     from registry.home import Home
     from registry.store import contingencies as store
-    from zoo import checkpoints
-    from zoo.sources import find_checkpoint
+    from zoo.lookup import find_checkpoint
+    from zoo.surrogates import checkpoints
 
     torch.set_num_threads(1)  # two threads on shared cores are slower
     with Home.open(home, registry, create=False) as opened:
@@ -62,7 +59,7 @@ def _severities(alphas: tuple[str, ...], loaded: "Loaded") -> Any:
     import numpy as np
 
     from contingencies.stability import check_scenario
-    from zoo.datasets import evaluation_grid
+    from zoo.surrogates.datasets import evaluation_grid
 
     operators = loaded.surrogate.members[loaded.member]
     if not alphas:
@@ -114,7 +111,7 @@ def boundary(
 ) -> None:
     """The stability boundary that a trained surrogate implies for contingency NAME, beside the reduced ODE."""
     from espinn_moe.margins import MarginRule
-    from zoo.assess import assess_boundary, margin_picture
+    from zoo.judging.assessment import assess_boundary, margin_picture
 
     check_csv(csv_file, as_json)
     loaded, number = _loaded(name, checkpoint, home, registry)
@@ -123,8 +120,8 @@ def boundary(
     with ExitStack() as stack:
         found = assess_boundary(loaded.surrogate, severities, loaded.member, rule, reference, dae, _Stages(name, stack))
     if plot:
-        from zoo.boundary_figures import plot_learned_boundary
-        from zoo.figures import save_figure
+        from zoo.judging.figures import plot_learned_boundary
+        from zoo.plots import save_figure
 
         picture = margin_picture(loaded.surrogate, loaded.member, found.rule)
         save_figure(plot_learned_boundary(found, picture), plot)
@@ -222,7 +219,7 @@ def certify(
     from dataclasses import fields
 
     from espinn_moe.certificate import CertificateRow
-    from zoo.assess import certificate_summary, certify_boundary
+    from zoo.judging.certificates import certificate_summary, certify_boundary
 
     check_csv(csv_file, as_json)
     loaded, number = _loaded(name, checkpoint, home, registry)
@@ -233,8 +230,8 @@ def certify(
     summary = certificate_summary(rows, operators.window.t_c[1] - operators.window.t_c[0])
     plain = [_json_row(row) for row in rows]
     if plot and rows:
-        from zoo.boundary_figures import plot_certificates
-        from zoo.figures import save_figure
+        from zoo.judging.figures import plot_certificates
+        from zoo.plots import save_figure
 
         save_figure(plot_certificates(operators, rows, reference), plot)
     columns = [*(column.name for column in fields(CertificateRow)), "error"]

@@ -2,15 +2,9 @@
 
 import click
 
-from zoo.commands.common import (
-    alias_option,
-    alpha_option,
-    json_option,
-    parse_severities,
-    print_json,
-    progress,
-    registry_options,
-)
+from zoo.commands.options import alias_option, alpha_option, json_option, parse_severities, registry_options
+from zoo.commands.output import print_json
+from zoo.commands.progress import progress
 
 
 @click.command()
@@ -28,7 +22,7 @@ def compare(
     from registry.home import Home
     from registry.store import contingencies as store
     from zoo.commands.pipeline import example_line
-    from zoo.pipeline import example
+    from zoo.heads.comparison import example
 
     severities = parse_severities(alphas) if alphas else [None]
     with Home.open(home, registry, create=False) as opened:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import alias_option, gate_options, json_option, print_json, registry_options
+from zoo.commands.options import alias_option, gate_options, json_option, registry_options
+from zoo.commands.output import print_json
 
 if TYPE_CHECKING:
     from registry.home import Home

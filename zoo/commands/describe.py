@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import json_option, print_json, registry_options
+from zoo.commands.options import json_option, registry_options
+from zoo.commands.output import print_json
 
 if TYPE_CHECKING:
     from contingencies.library import System
@@ -113,7 +114,7 @@ def show(name: str, home: str, registry: str | None, as_json: bool) -> None:
     NAME is a registered contingency (NAME@VERSION for an older version) or a system that registered ones are of, a
     shipped contingency or system, or the path of a contingency or system file.
     """
-    from zoo.resolve import find_system
+    from zoo.lookup import find_system
 
     system = find_system(name, home, registry)
     if system is None:
@@ -143,7 +144,7 @@ def _show_contingency(name: str, home: str, registry: str | None, as_json: bool)
 
     from contingencies.operators import compile_contingency
     from contingencies.reports import describe_operators
-    from zoo.resolve import find_contingency
+    from zoo.lookup import find_contingency
 
     contingency = find_contingency(name, home, registry)
     report: dict[str, Any] = {"contingency": contingency.name, "sha256": contingency.sha256}

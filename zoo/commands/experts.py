@@ -2,7 +2,8 @@
 
 import click
 
-from zoo.commands.common import budget_options, data_options, json_option, print_json, registry_options, resume_option
+from zoo.commands.options import budget_options, data_options, json_option, registry_options, resume_option
+from zoo.commands.output import print_json
 from zoo.commands.train import training_progress
 
 
@@ -35,8 +36,8 @@ def add_expert(
     import torch
 
     from registry.home import Home
-    from zoo import onboarding
-    from zoo.resolve import find_registered
+    from zoo.lookup import find_registered
+    from zoo.training import experts as onboarding
 
     torch.set_num_threads(1)  # two threads on shared cores are slower, and one makes runs reproducible
     with Home.open(home, registry, create=False) as opened:
@@ -86,7 +87,7 @@ def remove_expert(checkpoint: int, name: str, home: str, registry: str | None, a
     CHECKPOINT itself and the heads that came from it stay.
     """
     from registry.home import Home
-    from zoo import onboarding
+    from zoo.training import experts as onboarding
 
     with Home.open(home, registry, create=False) as opened:
         row, names = onboarding.remove_expert(opened, checkpoint, name)

@@ -6,23 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import (
-    check_csv,
+from zoo.commands.options import (
     csv_option,
     file_option,
     json_option,
-    print_json,
-    progress,
     recipe_of,
     recipe_options,
     severity_option,
-    write_csv,
 )
+from zoo.commands.output import check_csv, print_json, write_csv
+from zoo.commands.progress import progress
 
 if TYPE_CHECKING:
     from contingencies.families import LeftOut
     from contingencies.stability import Reference
-    from zoo.screening import Screened
+    from zoo.studies.screening import Screened
 
 
 def _print_left_out(left_out: "Sequence[LeftOut]") -> None:
@@ -122,7 +120,7 @@ def screen(
     from contingencies.network import solve_network
     from contingencies.operators import compile_family
     from contingencies.reduction import reduce_network
-    from zoo import screening
+    from zoo.studies import screening
 
     recipe = recipe_of(fault, clearing, **options)
     check_csv(csv_file, as_json)
@@ -134,7 +132,7 @@ def screen(
         answers = screening.screen(operators, alpha, reference, jobs, report)
     title = f"{loaded.name}: {fault} faults, {clearing}, severity {alpha:g}"
     if plot:
-        from zoo.figures import save_figure
+        from zoo.plots import save_figure
 
         save_figure(screening.plot_screening(answers, recipe.window.t_c, recipe.window.t_f, title), plot)
     if csv_file and write_csv(csv_file, screening.screening_csv(answers, family.left_out)):
@@ -168,7 +166,7 @@ def screen(
 def _check_figure(plot: Path | None) -> None:
     """Refuse a figure that could not be written, before the work rather than after it."""
     from contingencies.errors import UsageError
-    from zoo.figures import FORMATS
+    from zoo.plots import FORMATS
 
     if plot and not plot.parent.is_dir():
         raise UsageError(f"{plot}: its directory does not exist; make it first.")

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import PROGRESS_INTERVAL_S, json_option, print_json, progress, registry_options
+from zoo.commands.options import json_option, registry_options
+from zoo.commands.output import print_json
+from zoo.commands.progress import PROGRESS_INTERVAL_S, progress
 
 if TYPE_CHECKING:
     from espinn_moe.head import HeadKind
@@ -91,9 +93,8 @@ def distill(
     from registry.home import Home
     from registry.store import runs
     from registry.store.deployments import Gate
-    from zoo.distill import distill as make_head
-    from zoo.resolve import find_registered
-    from zoo.sources import find_checkpoint
+    from zoo.heads.distill import distill as make_head
+    from zoo.lookup import find_checkpoint, find_registered
 
     with Home.open(home, registry) as opened:
         row = find_registered(opened, name)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import (
-    PROGRESS_INTERVAL_S,
+from zoo.commands.options import (
     RECIPE,
     alias_option,
     budget_options,
@@ -17,18 +16,20 @@ from zoo.commands.common import (
     executor_options,
     gate_options,
     json_option,
-    print_json,
     recipe_of,
     recipe_options,
     registry_options,
     severity_option,
 )
+from zoo.commands.output import print_json
+from zoo.commands.progress import PROGRESS_INTERVAL_S
 
 if TYPE_CHECKING:
     from contingencies.families import Recipe
     from registry.home import Home
     from registry.schema import ContingencyRow
-    from zoo.pipeline import Example, PipelineResult
+    from zoo.heads.comparison import Example
+    from zoo.heads.pipeline import PipelineResult
 
 BAR = 24  # characters
 WORDS = {"train": "training", "distill": "boundaries and heads"}
@@ -110,10 +111,11 @@ def pipeline(
     from contingencies.errors import GateError
     from registry.home import Home
     from registry.store.deployments import Gate
-    from zoo.executor import make_executor
-    from zoo.family_training import members_of
-    from zoo.pipeline import example, run_pipeline
-    from zoo.training import TrainingRequest
+    from zoo.heads.comparison import example
+    from zoo.heads.pipeline import run_pipeline
+    from zoo.training.series import members_of
+    from zoo.training.session import TrainingRequest
+    from zoo.work.executor import make_executor
 
     torch.set_num_threads(1)  # two threads on shared cores are slower, and one makes runs reproducible
     executor = make_executor(jobs, cluster)

@@ -4,18 +4,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import (
+from zoo.commands.options import (
     alias_option,
     alpha_option,
-    check_csv,
     csv_option,
-    csv_text,
     json_option,
     parse_severities,
-    print_json,
     registry_options,
-    write_csv,
 )
+from zoo.commands.output import check_csv, csv_text, print_json, write_csv
 
 if TYPE_CHECKING:
     from registry.query import Registry
@@ -85,7 +82,7 @@ def cct(
     elif not printed:
         for given in answers:
             click.echo(_line(given))
-    silent.tell()
+    silent.raise_any()
 
 
 def _newer_version(registry: "Registry", name: str, answers: list[dict[str, Any]]) -> int | None:

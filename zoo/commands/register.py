@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from zoo.commands.common import json_option, print_json, progress, registry_options
+from zoo.commands.options import json_option, registry_options
+from zoo.commands.output import print_json
+from zoo.commands.progress import progress
 
 if TYPE_CHECKING:
     from registry.home import Home
@@ -21,8 +23,8 @@ def register_contingency(files: tuple[str, ...], home: str, registry: str | None
     All of them are registered, or none. The same physics is registered once; a changed
     description of a known name becomes its next version.
     """
+    from contingencies.reading import check_physics, read_contingencies
     from registry.home import Home
-    from zoo.register import check_physics, read_contingencies
 
     contingencies = read_contingencies(files)
     with progress("checking", len(contingencies)) as report:

@@ -5,19 +5,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import (
+from zoo.commands.options import (
     alpha_option,
-    check_csv,
     csv_option,
-    csv_text,
     file_option,
     json_option,
     parse_severities,
-    print_json,
-    progress,
     registry_options,
-    write_csv,
 )
+from zoo.commands.output import check_csv, csv_text, print_json, write_csv
+from zoo.commands.progress import progress
 
 if TYPE_CHECKING:
     from contingencies.ode import Trajectory
@@ -62,13 +59,13 @@ def simulate(
     """Simulate one scenario of contingency NAME and say whether it stays in step."""
     from contingencies.operators import compile_contingency
     from contingencies.trajectories import reference_trajectory, trajectory_csv
-    from zoo.resolve import find_contingency
+    from zoo.lookup import find_contingency
 
     check_csv(csv_file, as_json)
     operators = compile_contingency(find_contingency(name, home, registry))
     trajectory = reference_trajectory(operators, alpha, t_c, reference)
     if plot:
-        from zoo.figures import plot_trajectory, save_figure
+        from zoo.plots import plot_trajectory, save_figure
 
         save_figure(plot_trajectory(operators, trajectory, alpha, t_c), plot)
     if csv_file and write_csv(csv_file, trajectory_csv(operators, trajectory)):
@@ -137,7 +134,7 @@ def reference_cct(
     from contingencies.errors import UsageError
     from contingencies.operators import compile_contingency
     from contingencies.reports import cct_sentence, describe_cct
-    from zoo.resolve import find_contingency
+    from zoo.lookup import find_contingency
 
     if bool(alphas) == curve:
         raise UsageError("give either --alpha A or --curve.")
@@ -155,7 +152,7 @@ def reference_cct(
             answers.append(stability.reference_cct(operators, float(value), reference))
             report(len(answers))
     if plot:
-        from zoo.figures import plot_boundary, save_figure
+        from zoo.plots import plot_boundary, save_figure
 
         save_figure(plot_boundary(operators, stability.boundary_of(answers, reference)), plot)
     reports = [describe_cct(operators, answer) for answer in answers]

@@ -7,17 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import (
-    budget_options,
-    executor_options,
-    family_options,
-    json_option,
-    print_json,
-    registry_options,
-)
+from zoo.commands.options import budget_options, executor_options, family_options, json_option, registry_options
+from zoo.commands.output import print_json
 
 if TYPE_CHECKING:
-    from zoo.orchestrate import Done
+    from zoo.work.jobs import Done
 
 
 def _numbers(text: str, kind: Any, what: str) -> tuple[Any, ...]:
@@ -79,13 +73,13 @@ def sweep(
     sweep.txt, sweep.csv, sweep.json and sweep.png.
     """
     from contingencies.errors import ZooError
-    from espinn_moe.state_file import write_atomically
+    from contingencies.files import write_atomically
     from registry.home import Home
-    from zoo.executor import make_executor
-    from zoo.family_training import members_of
-    from zoo.figures import save_figure
-    from zoo.orchestrate import failures
-    from zoo.sweep import SweepPlan, plot_sweep, run_sweep, summarise, table_csv, table_text
+    from zoo.plots import save_figure
+    from zoo.studies.sweep import SweepPlan, plot_sweep, run_sweep, summarise, table_csv, table_text
+    from zoo.training.series import members_of
+    from zoo.work.executor import make_executor
+    from zoo.work.jobs import failures
 
     plan = SweepPlan(tuple(methods.split(",")), _numbers(fractions, float, "fractions"), tuple(range(seeds)), **options)
     executor = make_executor(jobs, cluster)

@@ -2,7 +2,8 @@
 
 import click
 
-from zoo.commands.common import json_option, print_json, registry_options
+from zoo.commands.options import json_option, registry_options
+from zoo.commands.output import print_json
 
 
 @click.command("sync-runs")
@@ -19,7 +20,7 @@ def sync_runs(stale_minutes: float, home: str, registry: str | None, as_json: bo
     """Send the records of runs that wait in the spool to MLflow, and close runs that died."""
     from datetime import timedelta
 
-    from zoo.tracking import synchronise
+    from registry.synchronising import synchronise
 
     done = synchronise(home, registry, timedelta(minutes=stale_minutes))
     if done.warning:

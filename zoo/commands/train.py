@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import PROGRESS_INTERVAL_S, json_option, print_json, training_options
+from zoo.commands.options import json_option, training_options
+from zoo.commands.output import print_json
+from zoo.commands.progress import PROGRESS_INTERVAL_S
 
 if TYPE_CHECKING:
-    from espinn_moe.train import Progress
+    from espinn_moe.plan import Progress
     from registry.schema import CheckpointRow, ContingencyRow
-    from zoo.training import Trained, TrainingRequest
+    from zoo.training.session import Trained, TrainingRequest
 
 BAR = 24  # characters
 REFERENCE_CONTINGENCY = "ieee30-line-3-4-restore"  # whose six machines give the paper's parameter counts
@@ -102,7 +104,7 @@ def stage_report(
     request: "TrainingRequest", rows: "list[ContingencyRow]", trained: "Trained | CheckpointRow"
 ) -> dict[str, Any]:
     """The same of one of several trainings, of which an interrupted command may have finished some."""
-    from zoo.training import Trained
+    from zoo.training.session import Trained
 
     if isinstance(trained, Trained):
         return trained_report(request, rows, trained)
@@ -147,7 +149,7 @@ def print_trained(made: dict[str, Any]) -> None:
 def send_to_mlflow(home: str, registry: str | None, wanted: bool) -> None:
     """Replay the run's diary to MLflow; a server that is away costs one warning."""
     if wanted:
-        from zoo.tracking import synchronise
+        from registry.synchronising import synchronise
 
         done = synchronise(home, registry)
         if done.warning:
@@ -160,7 +162,7 @@ def models(as_json: bool) -> None:
     """List the surrogates of the zoo with their parameter counts on six machines (IEEE 30)."""
     from contingencies.library import load_contingency
     from contingencies.operators import compile_contingency
-    from zoo.catalogue import CATALOGUE, create_model
+    from zoo.surrogates.catalogue import CATALOGUE, create_model
 
     operators = compile_contingency(load_contingency(REFERENCE_CONTINGENCY))
     listed = []
@@ -192,9 +194,9 @@ def train(model: str, name: str, home: str, registry: str | None, as_json: bool,
     import torch
 
     from registry.home import Home
-    from zoo.catalogue import entry_of
-    from zoo.resolve import find_registered
-    from zoo.training import TrainingRequest, train_surrogate
+    from zoo.lookup import find_registered
+    from zoo.surrogates.catalogue import entry_of
+    from zoo.training.session import TrainingRequest, train_surrogate
 
     torch.set_num_threads(1)  # two threads on shared cores are slower, and one makes runs reproducible
     entry_of(model)

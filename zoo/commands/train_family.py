@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.common import family_options, print_json, training_options
+from zoo.commands.options import family_options, training_options
+from zoo.commands.output import print_json
 from zoo.commands.train import print_trained, send_to_mlflow, stage_report, training_progress
 
 if TYPE_CHECKING:
     from registry.schema import ContingencyRow
-    from zoo.training import Trained
+    from zoo.training.session import Trained
 
 
 @click.command("train-moe")
@@ -46,9 +47,9 @@ def train_moe(
 
     from contingencies.errors import UsageError
     from registry.home import Home
-    from zoo.family_training import members_of, train_through
-    from zoo.schedules import parse_schedule
-    from zoo.training import TrainingRequest
+    from zoo.surrogates.budgets import parse_schedule
+    from zoo.training.series import members_of, train_through
+    from zoo.training.session import TrainingRequest
 
     if schedule and context.get_parameter_source("fraction") is click.core.ParameterSource.COMMANDLINE:
         raise UsageError("give either --fraction or --schedule, which goes through several of them.")
@@ -95,9 +96,9 @@ def train_separate(
 
     from contingencies.errors import UsageError
     from registry.home import Home
-    from zoo.catalogue import entry_of
-    from zoo.family_training import members_of, train_each
-    from zoo.training import TrainingRequest, train_surrogate
+    from zoo.surrogates.catalogue import entry_of
+    from zoo.training.series import members_of, train_each
+    from zoo.training.session import TrainingRequest, train_surrogate
 
     torch.set_num_threads(1)  # two threads on shared cores are slower, and one makes runs reproducible
     resume, mlflow = options.pop("resume"), options.pop("mlflow")

@@ -4,7 +4,8 @@ from dataclasses import asdict
 
 import click
 
-from zoo.commands.common import json_option, print_json, registry_options
+from zoo.commands.options import json_option, registry_options
+from zoo.commands.output import print_json
 
 
 @click.command()

@@ -1,0 +1,155 @@
+"""What chained models learn from: windows cut out of training trajectories.
+
+A window starts at any stored sample of a learned phase and ends `window_s` later in the same
+phase; the samples in between are its targets. Only the given scenarios are used. Fault-on samples do not
+depend on t_c, so each severity contributes its longest fault.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from contingencies.errors import UsageError
+from espinn_moe.ansatz import taylor
+from espinn_moe.chained import Chained
+from espinn_moe.phases import FAULT_ON, POST_CLEARING, settled
+from espinn_moe.surrogate import Scenarios
+
+NODES = 3  # samples per window; with angles and speeds at each they outnumber the terms of the remainder
+SMALLEST_SCALE = 1e-12  # pu; a machine that never moves leaves no remainder to scale by
+
+
+@dataclass(frozen=True, eq=False)
+class WindowSet:
+    """Windows of one learned phase, sorted by member."""
+
+    x: Tensor  # (m, 2 n) states at the start
+    targets: Tensor  # (m, J, 2 n) states at the nodes
+    alpha: Tensor  # (m,)
+    member: Tensor  # (m,) int64
+    lost: Tensor  # (m,) bool: synchronism was lost before the start
+    nodes: Tensor  # (J,) fractions of the window
+
+
+def cut_windows(
+    model: Chained, scenarios: Sequence[Scenarios], per_member: int, generator: np.random.Generator
+) -> tuple[WindowSet, WindowSet]:
+    """Windows of both learned phases, at most `per_member` of each phase and member, chosen at random.
+
+    Parameters
+    ----------
+    model : Chained
+        Says how long a window is and when the fault begins.
+    scenarios : sequence of Scenarios
+        One entry per member, on output times that divide a window.
+    per_member : int
+    generator : numpy Generator
+        Of the choice.
+    """
+    phases: tuple[list[tuple[np.ndarray, ...]], list[tuple[np.ndarray, ...]]] = ([], [])
+    nodes, kept = 0, np.empty(0, dtype=int)
+    for member, data in enumerate(scenarios):
+        spacing = float(data.t[1] - data.t[0])
+        nodes = round(model.window_s / spacing)
+        if nodes < 1 or abs(nodes * spacing - model.window_s) > 1e-6 * spacing:
+            raise UsageError(
+                f"windows of {model.window_s} s are not whole steps of the trajectories' {spacing:.3g} s grid; "
+                "choose one that is."
+            )
+        kept = np.unique(np.ceil(np.linspace(0, nodes, min(nodes, NODES) + 1)[1:]).astype(int))
+        lost = settled(data.states[..., : model.n_machines])
+        for phase in (FAULT_ON, POST_CLEARING):
+            scenario, sample = _starts(data, phase, nodes, model.t_f)
+            if len(scenario) == 0:
+                name = model.members[member].name
+                raise UsageError(
+                    f"{name}: its {len(data.alpha)} training scenarios hold no complete window of {model.window_s} s; "
+                    "use a larger data fraction or shorter windows."
+                )
+            chosen = np.sort(generator.permutation(len(scenario))[:per_member])
+            scenario, sample = scenario[chosen], sample[chosen]
+            ahead = sample[:, None] + kept
+            phases[phase].append(
+                (
+                    data.states[scenario, sample],
+                    data.states[scenario[:, None], ahead],
+                    data.alpha[scenario],
+                    np.full(len(scenario), member),
+                    lost[scenario, sample],
+                )
+            )
+    fractions = torch.as_tensor(kept / nodes, dtype=model.dtype)
+    fault_on, post_clearing = (_window_set(model, parts, fractions) for parts in phases)
+    return fault_on, post_clearing
+
+
+def calibrate(model: Chained, windows: tuple[WindowSet, WindowSet]) -> None:
+    """Standardise the inputs of a chained model and size its remainders, from training windows; once per model."""
+    if model.calibrated:
+        return
+    for phase, data in zip((FAULT_ON, POST_CLEARING), windows, strict=True):
+        decisive = ~data.lost
+        start = model.physics.expand(model.operator(phase, data.alpha, data.member), data.x)
+        inputs = model.inputs(phase)
+        inputs.calibrate(inputs.raw(model.physics, start, data.alpha)[decisive])
+        coefficients = fitted_remainder(model, phase, data)
+        experts = model.expert(phase, data.member)
+        assert isinstance(experts, Tensor)
+        for expert in set(model.expert_of[phase]):
+            rows = decisive & (experts == expert)
+            rows = rows if rows.any() else experts == expert
+            size = coefficients[rows].square().mean(0).sqrt()
+            model.scale(phase)[expert] = size.clamp(min=SMALLEST_SCALE)
+    model.calibrated.fill_(True)
+
+
+def remainders(model: Chained, phase: int, data: WindowSet) -> tuple[Tensor, Tensor]:
+    """Taylor expansion at the nodes, and what the targets leave beyond it, (m, J, 2 n) each."""
+    start = model.physics.expand(model.operator(phase, data.alpha, data.member), data.x)
+    expansion, _ = taylor(
+        start.for_samples(), (model.window_s * data.nodes).expand(len(data.x), -1), model.physics.omega_b
+    )
+    return expansion, data.targets - expansion
+
+
+def fitted_remainder(model: Chained, phase: int, data: WindowSet) -> Tensor:
+    """Coefficients (m, n, terms) that fit the remainder of speeds and angles at the nodes best."""
+    _, left = remainders(model, phase, data)
+    delta, omega = left.mT.chunk(2, dim=1)  # (m, n, J) each
+    phi, _, integral = model.basis(data.nodes)
+    observed = torch.cat([omega, delta / (model.physics.omega_b * model.window_s)], dim=-1)
+    return observed @ torch.linalg.pinv(torch.cat([phi, integral])).mT
+
+
+def _starts(data: Scenarios, phase: int, nodes: int, t_f: float) -> tuple[np.ndarray, np.ndarray]:
+    """Scenario and sample (m,) each of all windows of a phase."""
+    begins = np.broadcast_to(t_f, data.t_c.shape) if phase == FAULT_ON else data.t_c
+    ends = data.t_c if phase == FAULT_ON else np.broadcast_to(data.t[-1], data.t_c.shape)
+    rounding = 1e-6 * (data.t[1] - data.t[0])
+    inside = (data.t >= begins[:, None] - rounding) & (data.t <= ends[:, None] + rounding)
+    starts = np.zeros_like(inside)
+    starts[:, : inside.shape[1] - nodes] = inside[:, :-nodes] & inside[:, nodes:]
+    if phase == FAULT_ON:
+        order = np.lexsort((-data.t_c, data.alpha))
+        longest = order[np.unique(data.alpha[order], return_index=True)[1]]
+        repeated = np.ones(len(data.alpha), dtype=bool)
+        repeated[longest] = False
+        starts[repeated] = False
+    scenario, sample = np.nonzero(starts)
+    return scenario, sample
+
+
+def _window_set(model: Chained, parts: list[tuple[np.ndarray, ...]], nodes: Tensor) -> WindowSet:
+    x, targets, alpha, member, lost = (np.concatenate(column) for column in zip(*parts, strict=True))
+    device = model.calibrated.device
+    return WindowSet(
+        x=torch.as_tensor(x, dtype=model.dtype, device=device),
+        targets=torch.as_tensor(targets, dtype=model.dtype, device=device),
+        alpha=torch.as_tensor(alpha, dtype=model.dtype, device=device),
+        member=torch.as_tensor(member, device=device),
+        lost=torch.as_tensor(lost, device=device),
+        nodes=nodes.to(device),
+    )

@@ -1,0 +1,219 @@
+"""The paper's tables as entries: complete, faithful to what was published, run once, reported whole."""
+
+import pytest
+
+from contingencies.errors import NotFoundError
+from zoo.paper import NAMES, load_benchmark
+from zoo.paper.budgets import BUDGETS
+from zoo.paper.entry import Findings, Setting
+from zoo.paper.report import circumstances, read_sections, write_section
+from zoo.paper.run import numbers_of as presented_numbers
+from zoo.paper.tables import Cell, Published, cell
+
+QUICK = Setting(BUDGETS["quick"], (0,))
+WANTED = {
+    "case30-accuracy", "case30-matched", "case30-extrapolation", "cross-system", "distillation", "runtime",
+    "moe-low-data", "sensitivity", "beta-sweep", "time-sampling", "dae-convergence", "trajectory", "family-scaling",
+}  # fmt: skip
+
+
+def trainings(name, setting=QUICK):
+    return {each.training for each in load_benchmark(name).tasks(setting) if each.training is not None}
+
+
+# --- entries ----------------------------------------------------------------------------------
+
+
+def test_every_table_and_figure_of_the_paper_has_an_entry():
+    entries = [load_benchmark(name) for name in NAMES]
+    assert set(NAMES) == WANTED
+    assert [entry.name for entry in entries] == list(NAMES)
+    sources = " ".join(entry.source for entry in entries)
+    for wanted in ("Table 1", "Table 2", "Table 3", "Table 5", "Table 6", "Table 7", "Table 8"):
+        assert wanted in sources
+    for wanted in ("Figure 3", "Figure 4", "Figure 5", "Figures 2 and 6"):
+        assert wanted in sources
+
+
+def test_an_unknown_entry_is_refused_by_name():
+    with pytest.raises(NotFoundError, match=r"no-such.*case30-accuracy"):
+        load_benchmark("no-such")
+
+
+def test_a_training_that_several_tables_need_is_one_training():
+    primary = trainings("case30-accuracy")
+    assert len(primary) == 15  # one-shot models under both protocols, and the chained one
+    for name in ("case30-matched", "case30-extrapolation", "sensitivity", "trajectory", "runtime"):
+        assert trainings(name) <= primary
+    assert trainings("distillation") <= trainings("cross-system")
+    assert trainings("beta-sweep") <= trainings("cross-system") | primary
+
+
+def test_seeds_multiply_trainings_and_give_none_twice():
+    three = Setting(BUDGETS["quick"], (0, 1, 2))
+    assert len(trainings("case30-accuracy", three)) == 3 * len(trainings("case30-accuracy"))
+    assert {each.seed for each in trainings("moe-low-data", three)} == {0, 1, 2}
+
+
+def test_a_quick_run_of_everything_trains_for_a_quarter_of_an_hour_of_one_core_at_most():
+    everything = set().union(*(trainings(name) for name in NAMES))
+    assert sum(each.minutes for each in everything) <= 15.0  # two cores share it, and measure in the rest of 20 min
+
+
+def test_separate_models_share_the_time_of_one_mixture():
+    by_model = {}
+    for each in trainings("moe-low-data"):
+        by_model.setdefault((each.model, each.fraction), []).append(each)
+    for (model, fraction), found in by_model.items():
+        if model == "es-pinn":
+            (together,) = by_model["moe", fraction]
+            assert sum(each.minutes for each in found) == pytest.approx(together.minutes)
+            assert sorted(m for each in found for m in each.members) == sorted(together.members)
+
+
+@pytest.mark.parametrize(
+    ("entry", "table", "row", "quantity", "mean", "std"),
+    [
+        ("case30-accuracy", "cct", "ES-PINN", "CCT MAE", 0.32, 0.07),
+        ("case30-accuracy", "trajectories", "PI-DeepONet", "RMSE delta", 26.2, 11.6),
+        ("case30-accuracy", "trajectories", "Soft-chain ES-PINN", "RMSE omega", 5.44, 0.77),
+        ("case30-accuracy", "parameters", "Vanilla PINN", "parameters", 136494, None),
+        ("case30-matched", "matched", "Enhanced XPINN", "separation MAE", 0.203, 0.013),
+        ("case30-extrapolation", "extrapolation", "ES-PINN", "CCT P95", 3.94, 2.80),
+        ("sensitivity", "sensitivity", "Vanilla PINN", "implicit-FD MAE", 25.67, 4.97),
+        ("cross-system", "boundaries", "IEEE 9, ES-PINN", "CCT MAE against the DAE", 13.10, None),
+        ("distillation", "heads", "IEEE 30", "reconstruction MAE", 4.3, None),
+        ("runtime", "runtime", "full-network DAE", "CCT runtime", 202187.8, None),
+        ("runtime", "runtime", "distilled head", "CCT runtime", 0.064, None),
+        ("moe-low-data", "fractions", "0.1, MoE", "CCT MAE", 3.92, 1.85),
+        ("moe-low-data", "fractions", "1, Separate", "RMSE omega", 8.21, 2.36),
+        ("moe-low-data", "parameters", "MoE", "fewer than Separate", 50.8, None),
+        ("beta-sweep", "beta", "IEEE 14, reduced ODE", "E_sm", 0.075, None),
+        ("beta-sweep", "beta", "IEEE 9, ES-PINN", "E_end", 3.232, None),
+        ("time-sampling", "sampling", "h_t = 2 ms", "largest change", 1.6e-6, None),
+        ("dae-convergence", "steps", "IEEE 30", "DAE, 2.5 ms", 0.68757, None),
+    ],
+)
+def test_published_numbers_are_those_of_the_paper(entry, table, row, quantity, mean, std):
+    shown = load_benchmark(entry).present(QUICK, Findings({}, {}))
+    (found,) = [t for t in shown.tables if t.name == table]
+    column = [q.name for q in found.quantities].index(quantity)
+    line = next(r for r in found.rows if r.label == row or r.label.startswith(f"{row},"))
+    assert (line.cells[column].paper, line.cells[column].paper_std) == (mean, std)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_row_is_left_out_when_its_work_failed(name):
+    benchmark = load_benchmark(name)
+    wanted = benchmark.tasks(QUICK)
+    shown = benchmark.present(QUICK, Findings({}, {each: "the grid is on fire" for each in wanted}))
+    assert shown.tables
+    for table in shown.tables:
+        assert table.rows and table.source
+        for row in table.rows:
+            assert len(row.cells) == len(table.quantities)
+            assert row.why
+            assert all(c.ours is None for c in row.cells)
+    assert "the grid is on fire" in " ".join(row.why for table in shown.tables for row in table.rows)
+
+
+def test_a_cell_is_the_mean_and_spread_of_the_numbers_there_are():
+    assert cell([1.0, None, 3.0], Published(5.0, 0.5), 10.0) == Cell(20.0, pytest.approx(14.1421356), 5.0, 0.5, 2)
+    assert cell([2.0]) == Cell(2.0, count=1)
+    assert cell([None, float("nan")]) == Cell(None, None)
+
+
+# --- measurements -----------------------------------------------------------------------------
+
+
+def test_halving_the_step_of_the_full_network_quarters_its_distance_to_the_reduced_model():
+    from zoo.paper.dae_convergence import measure
+
+    found = measure("ieee9-mech-g2-restore", 0.9, (10.0, 5.0))
+    coarse, fine = (abs(found["dae"][step] - found["ode"]) for step in ("10", "5"))
+    assert coarse / fine == pytest.approx(4.0, rel=0.05)
+
+
+def test_the_spacing_of_samples_does_not_move_a_boundary_decided_at_the_end_of_the_study():
+    from zoo.paper.time_sampling import measure
+
+    found = measure("ieee30-line-3-4-restore", 5, (1e-3, 2e-3))
+    assert found["alpha"]
+    assert found["cct"]["1"] == pytest.approx(found["cct"]["2"], abs=1e-9)
+
+
+# --- presentation of results ------------------------------------------------------------------
+
+ALPHA = [k / 40 for k in range(41)]
+
+
+def fake_result(wanted):
+    """A result of the shape that a task's function returns, with a boundary from severity 0.5 on."""
+    consistent = {"mae": 0.01, "correlation": 0.99, "rows": 20}
+    finite = [None if a < 0.5 else 1.0 - 0.4 * a for a in ALPHA]
+    boundary = {"alpha": ALPHA, "cct": finite, "status": ["finite" if c else "right-censored" for c in finite]}
+    function, options = wanted.function, dict(wanted.options)
+    totals = {"delta": 4.0, "omega": 1e-6, "machines": 6, "samples": 100, "samples_decisive": 100, "scenarios": 10}
+    errors = {"rmse_delta": 0.1, "rmse_omega": 1e-4, "separation_mae": 0.2, "miou": 0.99}
+    rows = [
+        {"alpha": a, "status": s, "cct_s": c and c + 1e-3, "true_status": s, "true_cct_s": c, "ode_smooth_cct_s": c,
+         "dcct_dalpha_s": c and -0.4, "centred_difference_s": c and -0.4, "true_dcct_dalpha_s": c and -0.4}
+        for a, c, s in zip(ALPHA, finite, boundary["status"], strict=True)
+    ]  # fmt: skip
+    summary = {"implicit_against_centred": consistent, "implicit_against_reference_ode": consistent}
+    made = {
+        "jobs:held_out": {"members": [totals] * len(wanted.training.members if wanted.training else ())},
+        "jobs:assess": {"summary": summary, "rows": rows},
+        "jobs:reference_curve": boundary,
+        "case30_matched:measure": errors,
+        "case30_extrapolation:measure": errors | {"cct": {"mae": 1e-3, "p95": 2e-3}},
+        "cross_system:dae_curve": {name: values[::2] for name, values in boundary.items()},
+        "cross_system:picture": {"alpha": [0.0, 1.0], "t_c": [0.3, 0.6], "margins": [[-1.0, -0.5], [-0.1, 1.0]]},
+        "beta_sweep:measure": {
+            "split": {
+                f"{beta:g}": {"smoothing": 1e-3 / beta, "surrogate": None, "end_to_end": 1e-3}
+                for beta in options.get("betas", ())
+            }
+        },
+        "distillation:measure": {
+            "boundary": boundary,
+            "heads": {
+                kind: {"cct": finite, "parameters": 16, "learned_mae_s": 1e-5, "learned_max_s": 1e-4, "ode_mae_s": 1e-3}
+                for kind in options.get("kinds", ())
+            },
+        },
+        "runtime:simulators": {"gap_ms": 1e-4}
+        | {name: {"median": 5.0, "severities": 3} for name in ("dae", "strict", "fast")},
+        "runtime:surrogate": {"median": 2.0, "severities": 50},
+        "runtime:head": {"median": 1e-3, "severities": 50},
+        "family_scaling:measure": {"members": [{"mae": 1e-4, "mismatches": 0}, {"mae": None, "mismatches": 1}]},
+        "time_sampling:measure": {"alpha": [0.9], "cct": {"0.5": [0.7], "1": [0.7], "2": [0.7]}},
+        "dae_convergence:measure": {"ode": 0.7, "dae": {"10": 0.704, "5": 0.701, "2.5": 0.70025, "1": 0.70004}},
+        "trajectory:references": {
+            "t": [0.0, 1.0], "cct": {"ode": 0.68, "dae": 0.68},
+            **{name: {"delta": [[0.0] * 6, [0.1] * 6], "omega": [[1.0] * 6] * 2} for name in ("ode", "dae")},
+        },
+        "trajectory:learned": {"delta": [[0.0] * 6, [0.2] * 6], "omega": [[1.0] * 6] * 2, "cct": 0.67},
+    }  # fmt: skip
+    return made[function]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_row_has_our_number_when_its_work_is_done(name, tmp_path):
+    benchmark = load_benchmark(name)
+    setting = Setting(BUDGETS["quick"], (0, 1))
+    results = {each: fake_result(each) for each in benchmark.tasks(setting)}
+    metrics = {"train_s": 12.0, "steps": 100.0, "status_errors": 1.0, "cct_mae_ms": 0.5, "cct_max_ms": 2.0}
+    for each in list(results):
+        if each.training is not None:
+            results[each.training] = {"parameters": 1000, "metrics": metrics}
+    shown = benchmark.present(setting, Findings(results, {}))
+    for table in shown.tables:
+        for row in table.rows:
+            unmeasured = "CUDA" in row.label or "ANDES" in row.label
+            assert unmeasured or any(c.ours is not None for c in row.cells), row
+    labels = [(n.table_name, n.row_label, n.quantity) for n in presented_numbers(shown)]
+    assert len(labels) == len(set(labels))  # or one would hide the other in the registry
+    section = write_section(tmp_path, benchmark, shown, circumstances(setting))
+    assert read_sections(tmp_path) == [section]
+    assert all((tmp_path / figure.file).stat().st_size > 1000 for figure in section.figures)

@@ -1,0 +1,305 @@
+"""One entry from its trainings to its report: run once, kept when killed, stored and reported whole."""
+
+import csv
+import gc
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import warnings
+import weakref
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import cli
+from contingencies.errors import ConflictError, IntegrityError, NotFoundError
+from registry.home import Home
+from registry.spool import read_records, spooled_runs
+from registry.store import runs
+from registry.store.benchmarks import numbers_of
+from zoo.paper import NAMES
+from zoo.paper.budgets import BUDGETS
+from zoo.paper.entry import Benchmark, Setting, Training, task
+from zoo.paper.report import circumstances, number, read_sections, table_csv, write_section
+from zoo.paper.run import run_entry
+from zoo.paper.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
+from zoo.plots import FORMATS, new_figure, save_figure
+from zoo.work.executor import Serial
+
+ROOT = Path(__file__).parents[3]
+QUICK = Setting(BUDGETS["quick"], (0,))
+
+
+# --- a small entry from training to report ----------------------------------------------------
+
+
+def small_entry():
+    training = Training("es-pinn-chained", ("ieee9-mech-g2-restore",), 0.01)
+    wanted = task("trajectory:learned", training, alpha=0.9, t_c=0.6)
+    beyond = task("trajectory:learned", training, alpha=-1.0, t_c=0.6)  # no simulator takes it
+
+    def present(setting, found):
+        result = found.get(wanted)
+        cells = (cell([None if result is None else result["delta"][0][0]], Published(1.0, 0.1)),)
+        rows = (Row("first | angle <b>", cells, "tiny"), Row("beyond", (cell([]),), found.problem([beyond])))
+        figure, axes = new_figure(width=2, height=2)
+        axes.plot([0, 1])
+        table = Table("angles", "Angles", "nowhere", (Quantity("delta", "rad"),), rows)
+        return Presentation((table,), (Drawing("line", "A line.", figure),), ("A note.",))
+
+    return Benchmark("trajectory", "A small entry", "nowhere", lambda setting: [wanted, beyond], present), training
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """A small entry run twice in one home, and its report."""
+    home, report = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("report")
+    benchmark, training = small_entry()
+    said, outcomes = [], []
+    for _ in range(2):
+        outcomes.append(run_entry(benchmark, QUICK, home, None, Serial(), said.append))
+    section = write_section(report, benchmark, outcomes[0].presentation, circumstances(QUICK), outcomes[0].failures)
+    return home, report, section, outcomes, said, training
+
+
+def test_an_entry_trains_into_the_registry_and_measures_what_it_trained(ran):
+    home, _, section, _, said, training = ran
+    with Home.open(home) as opened:
+        (run,) = runs.runs(opened.database)
+        assert run.model == training.model
+        assert json.loads(run.config_json)["plan"]["minutes"] == training.minutes
+    assert section.tables[0].rows[0].cells[0].ours is not None
+    assert [each.stage for each in said[:3]] == ["training", "measuring", "measuring"]
+
+
+def test_a_measurement_that_fails_is_named_and_tried_again_while_the_rest_is_kept(ran):
+    _, _, section, (first, second), _, _ = ran
+    assert len(first.failures) == 1 and "severity" in first.failures[0]
+    assert section.failures == first.failures
+    assert "1 of 1 missing" in section.tables[0].rows[1].why
+    assert first.fresh == 3 and second.fresh == 1  # only the failed one is done again
+    assert second.presentation.tables == first.presentation.tables
+
+
+def test_every_number_of_an_entry_reaches_its_diary(ran):
+    home, _, section, _, _, _ = ran
+    records = [record for uid in spooled_runs(home) for record in read_records(home, uid, 0)[0]]
+    names = [record["name"] for record in records if record["kind"] == "start"]
+    assert "benchmark trajectory" in names
+    values = {}
+    for record in records:
+        if record["kind"] == "metrics":
+            values.update(record["values"])
+    assert section.tables[0].rows[0].cells[0].ours in values.values()
+    assert all(re.fullmatch(r"[\w\-./ ]+", name) for name in values)
+    noted = [path for record in records if record["kind"] == "files" for path in record["paths"]]
+    drawn = [path for path in noted if path.endswith("/line.svg")]
+    assert drawn and all((home / path).stat().st_size > 1000 for path in noted)
+
+
+def test_every_number_of_an_entry_is_in_the_registry_once(ran):
+    home, _, section, _, _, _ = ran
+    with Home.open(home) as opened:
+        (row,) = numbers_of(opened.database, "trajectory")  # run twice; the cell without any number is left out
+    found = section.tables[0].rows[0].cells[0]
+    assert (row.table_name, row.row_label, row.quantity, row.unit) == ("angles", "first | angle <b>", "delta", "rad")
+    assert (row.value, row.std, row.count) == (found.ours, None, 1)
+    assert (row.paper, row.paper_std, row.budget, row.seeds) == (1.0, 0.1, "quick", 1)
+
+
+def test_a_registry_that_cannot_be_written_costs_the_storing_and_not_the_report(ran, monkeypatch):
+    home, _, section, _, _, _ = ran
+
+    def refuse(*arguments, **settings):
+        raise ConflictError("the registry is busy; try again.")
+
+    monkeypatch.setattr("zoo.paper.run.add_numbers", refuse)
+    benchmark, _ = small_entry()
+    outcome = run_entry(benchmark, QUICK, home, None, Serial(), lambda progress: None)
+    assert outcome.failures[-1] == "storing the numbers: the registry is busy; try again."
+    assert outcome.presentation.tables == section.tables
+
+
+def test_without_training_what_is_trained_is_measured_and_the_rest_is_said_to_be_missing(ran):
+    home, _, _, _, _, training = ran
+    known, unknown = (task("trajectory:learned", replace(training, seed=s), alpha=0.8, t_c=0.6) for s in (0, 9))
+
+    def present(setting, found):
+        rows = tuple(Row(str(k), (cell([]),), found.problem([each])) for k, each in enumerate((known, unknown)))
+        return Presentation((Table("angles", "Angles", "nowhere", (Quantity("delta", "rad"),), rows),))
+
+    benchmark = Benchmark("trajectory", "Two seeds", "nowhere", lambda setting: [known, unknown], present)
+    said = []
+    outcome = run_entry(benchmark, QUICK, home, None, Serial(), said.append, train=False)
+    assert [row.why for row in outcome.presentation.tables[0].rows] == ["", "1 of 1 missing: not run"]
+    assert [(each.stage, each.fresh) for each in said] == [("training", False), ("measuring", True)]
+    assert not outcome.failures
+
+
+def test_stored_numbers_are_printed_for_people_and_machines(ran, tmp_path):
+    home, _, section, _, _, _ = ran
+    (tmp_path / "benchmarks").symlink_to(home)
+    arguments = ["benchmark", "trajectory", "--stored", "--home", str(tmp_path)]
+    told = CliRunner().invoke(cli.zoo, arguments)
+    assert told.exit_code == 0
+    first, line = told.output.splitlines()
+    assert first.startswith("trajectory  budget quick, 1 seed, version ")
+    value = section.tables[0].rows[0].cells[0].ours
+    assert line == f"  angles  first | angle <b>  delta: {number(value, 6)} rad  paper 1 ± 0.1"
+    (row,) = json.loads(CliRunner().invoke(cli.zoo, [*arguments, "--json"]).output)
+    assert (row["entry"], row["value"], row["unit"], row["count"]) == ("trajectory", value, "rad", 1)
+    everything = CliRunner().invoke(cli.zoo, ["benchmark", "--stored", "--home", str(tmp_path)])
+    assert everything.output == told.output
+
+
+@pytest.mark.parametrize(
+    ("names", "words"), [(["runtime"], "no numbers of runtime are stored"), (["no-such"], "is not known")]
+)
+def test_numbers_that_are_not_stored_are_named(ran, tmp_path, names, words):
+    (tmp_path / "benchmarks").symlink_to(ran[0])
+    done = CliRunner().invoke(cli.zoo, ["benchmark", *names, "--stored", "--home", str(tmp_path)])
+    assert isinstance(done.exception, NotFoundError) and words in str(done.exception)
+
+
+def test_asking_for_numbers_makes_no_registry(tmp_path):
+    done = CliRunner().invoke(cli.zoo, ["benchmark", "--stored", "--home", str(tmp_path)])
+    assert isinstance(done.exception, NotFoundError) and "'cct-zoo benchmark" in str(done.exception)
+    assert not list(tmp_path.iterdir())
+
+
+def test_nothing_is_run_when_only_the_report_is_asked_for(tmp_path):
+    benchmark, _ = small_entry()
+    outcome = run_entry(benchmark, QUICK, tmp_path, None, None, pytest.fail)
+    assert outcome.presentation.tables[0].rows[0].cells[0].ours is None
+    assert not list(tmp_path.rglob("*.safetensors"))
+
+
+# --- the report -------------------------------------------------------------------------------
+
+
+class Page(HTMLParser):
+    """What a page refers to and says."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.targets, self.text = [], []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.targets += [value for name, value in attrs if name in ("src", "href")]
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def test_the_page_needs_no_other_file_and_shows_ours_the_papers_and_why(ran):
+    _, report, section, _, _, _ = ran
+    text = (report / "index.html").read_text()
+    page = Page(text)
+    assert page.targets and all(target.startswith(("data:image/", "#")) for target in page.targets)
+    said = " ".join(page.text)
+    first = section.tables[0].rows[0]
+    for wanted in ("first | angle <b>", number(first.cells[0].ours), "paper 1 ± 0.1", first.why, "A note.", "A line."):
+        assert wanted in said
+    around = section.circumstances
+    for wanted in (around.commit, around.machine, f"budget {around.budget}", "1 seed"):
+        assert wanted in said
+
+
+def test_markdown_keeps_its_columns_and_its_figures_exist(ran):
+    _, report, _, _, _, _ = ran
+    text = (report / "README.md").read_text()
+    rows = [line for line in text.splitlines() if line.startswith("| ") and "tiny" in line]
+    assert len(rows) == 1 and len(re.split(r"(?<!\\)\|", rows[0])) == 5  # label, one quantity, why, and both ends
+    for target in re.findall(r"\]\(([^)#]+)\)", text):
+        assert (report / target).exists(), target
+
+
+def test_tables_are_csv_with_one_line_for_each_number(ran):
+    _, report, section, _, _, _ = ran
+    (table,) = section.tables
+    lines = list(csv.DictReader(io.StringIO(table_csv(table))))
+    assert len(lines) == 2
+    assert float(lines[0]["ours"]) == table.rows[0].cells[0].ours
+    assert (lines[0]["paper"], lines[0]["unit"], lines[1]["ours"]) == ("1.0", "rad", "")
+    assert (report / "tables" / "trajectory-angles.csv").read_text() == table_csv(table)
+
+
+def test_a_section_reads_back_as_it_was_written_and_others_stay(ran, tmp_path):
+    _, _, section, (first, _), _, _ = ran
+    benchmark, _ = small_entry()
+    plain = replace(first.presentation, drawings=())
+    one = write_section(tmp_path, benchmark, plain, section.circumstances)
+    two = write_section(tmp_path, replace(benchmark, name="case30-accuracy"), plain, section.circumstances)
+    assert read_sections(tmp_path) == [two, one]  # in the order of the benchmarks
+    assert "trajectory" in (tmp_path / "index.html").read_text()
+
+
+def test_a_damaged_section_is_named(tmp_path):
+    (tmp_path / "entries").mkdir()
+    (tmp_path / "entries" / "runtime.json").write_text('{"name": "runtime"')
+    with pytest.raises(IntegrityError, match=r"runtime\.json"):
+        read_sections(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (0.0, "0"), (118744.0, "118,744"), (0.32, "0.32"), (1.6e-6, "1.60e-06"), (202187.8, "202,188")],
+)
+def test_numbers_are_shown_with_the_digits_they_deserve(value, text):
+    assert number(value) == text
+
+
+def test_drawing_many_figures_leaves_none_open(tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figures = [new_figure(width=1, height=1)[0] for _ in range(25)]
+    for suffix in FORMATS:
+        save_figure(figures[0], tmp_path / f"figure{suffix}")
+        assert (tmp_path / f"figure{suffix}").stat().st_size > 100
+    held = weakref.ref(figures[1])
+    figures.clear()
+    gc.collect()
+    assert held() is None
+
+
+# --- the command ------------------------------------------------------------------------------
+
+
+def test_the_command_lists_its_entries():
+    done = CliRunner().invoke(cli.zoo, ["benchmark"])
+    assert done.exit_code == 0
+    assert [line.split()[0] for line in done.output.splitlines()] == list(NAMES)
+
+
+def test_a_run_that_was_killed_repeats_nothing_that_had_finished(tmp_path):
+    home, report = tmp_path / "home", tmp_path / "report"
+    command = [
+        sys.executable, str(ROOT / "cli.py"), "benchmark", "dae-convergence", "--jobs", "1", "--no-mlflow", "--json",
+        "--home", str(home), "--output", str(report),
+    ]  # fmt: skip
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    results = home / "benchmarks" / "results"
+    killed = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 240
+    while not list(results.glob("*.json")) and killed.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    finished = {path: path.stat().st_mtime_ns for path in results.glob("*.json")}
+    assert 0 < len(finished) < 3
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    said = json.loads(done.stdout)
+    assert said["entries"][0]["done_now"] == 3 - len(finished)
+    assert done.stderr.count("done before") == len(finished)
+    assert {path: path.stat().st_mtime_ns for path in finished} == finished
+    rows = read_sections(report)[0].tables[0].rows
+    assert all(c.ours is not None for row in rows for c in row.cells)

@@ -1,0 +1,263 @@
+"""Options that mean the same in every command, and what their values stand for."""
+
+import math
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from contingencies.families import Recipe
+    from contingencies.spec import Record
+
+MAX_SEVERITIES = 1_000_000
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+file_option = click.Path(dir_okay=False, path_type=Path)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+def csv_option(what: str) -> Decorator:
+    """--csv FILE; the command gets `csv_file` and checks it before its work and writes it after."""
+    return click.option(
+        "--csv",
+        "csv_file",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, allow_dash=True),
+        help=f"Write {what} as CSV; '-' prints it instead of text.",
+    )
+
+
+def together(*options: Decorator) -> Decorator:
+    """Several options as one decorator; they stand in help in the order given."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+# --- where things are -------------------------------------------------------------------------
+
+registry_options = together(
+    click.option(
+        "--home",
+        metavar="FOLDER",
+        envvar="CCT_ZOO_HOME",
+        default=".cct-zoo",
+        show_default=True,
+        help="The zoo home: registry, artifacts, runs (also CCT_ZOO_HOME).",
+    ),
+    click.option(
+        "--registry",
+        metavar="URL",
+        envvar="CCT_ZOO_REGISTRY",
+        help="A PostgreSQL registry instead of the SQLite file in the home (also CCT_ZOO_REGISTRY).",
+    ),
+)
+executor_options = together(
+    click.option(
+        "--jobs", type=click.IntRange(min=1), help="Worker processes of one thread each.  [default: one per core]"
+    ),
+    click.option(
+        "--cluster", metavar="URL", help="Scheduler of a Dask cluster, as tcp://host:8786; its workers see the home."
+    ),
+)
+family_options = together(
+    click.option(
+        "--contingency",
+        "names",
+        metavar="NAME",
+        multiple=True,
+        help="A member; repeat it for each. Default: all registered contingencies of the one system there is.",
+    ),
+    click.option("--system", metavar="NAME", help="All registered contingencies of this system."),
+)
+
+# --- training ---------------------------------------------------------------------------------
+
+
+def data_options(fraction: str = "Part of the training scenarios.") -> Decorator:
+    """--fraction and --seed."""
+    return together(
+        click.option("--fraction", type=float, default=1.0, show_default=True, help=fraction),
+        click.option("--seed", type=click.IntRange(0, 2**31), default=0, show_default=True, help="Weights and data."),
+    )
+
+
+def budget_options(
+    budget: str = "How long to train; docs/surrogates.md has the minutes.",
+    minutes: str = "Train for so long instead.",
+    steps: str = "Train for so many steps instead; such a run is reproducible.",
+) -> Decorator:
+    """--budget, --minutes and --steps, with the help that suits the command."""
+    return together(
+        click.option(
+            "--budget",
+            type=click.Choice(["quick", "standard", "paper"]),
+            default="standard",
+            show_default=True,
+            help=budget,
+        ),
+        click.option("--minutes", type=float, help=minutes),
+        click.option("--steps", type=int, help=steps),
+    )
+
+
+resume_option = click.option(
+    "--resume/--fresh",
+    default=True,
+    show_default=True,
+    help="Continue an interrupted training of the same request, or start anew.",
+)
+training_options = together(  # of every command that only trains
+    data_options(),
+    budget_options(),
+    click.option(
+        "--focus/--no-focus",
+        default=True,
+        show_default=True,
+        help="Learn only what decides stability: up to a separation of 1.5 pi. The paper's protocol is --no-focus.",
+    ),
+    click.option("--dtype", type=click.Choice(["float32", "float64"]), help="Default: the model's own."),
+    resume_option,
+    click.option("--mlflow/--no-mlflow", default=True, show_default=True, help="Send the run to MLflow at the end."),
+    registry_options,
+    json_option,
+)
+
+# --- deployments ------------------------------------------------------------------------------
+
+alias_option = click.option("--alias", default="production", show_default=True, help="Which deployment of a name.")
+gate_options = together(
+    click.option(
+        "--max-mean-ms", type=click.FloatRange(0), default=2.0, show_default=True, help="Gate: largest mean error."
+    ),
+    click.option("--max-ms", type=click.FloatRange(0), default=10.0, show_default=True, help="Gate: largest error."),
+)
+
+# --- families ---------------------------------------------------------------------------------
+
+CLEARINGS = ("remove-line", "restore", "trip-feeders", "restore-mechanical", "set-mechanical")
+APPLIES_TO = {  # options that only one kind of fault has
+    "position": "line",
+    "shunt_g": "bus",
+    "shunt_b": "bus",
+    "coefficient": "mechanical",
+    "factor": "mechanical",
+}
+RECIPE = (*APPLIES_TO, "t_f", "t_end", "t_c", "max_separation")  # besides the kinds of fault and clearing
+
+
+def recipe_options(required: bool = True) -> Decorator:
+    """What happens at every member of a family, as `recipe_of` reads it."""
+    faults = click.Choice(["line", "bus", "mechanical"])
+    return together(
+        click.option("--fault", type=faults, required=required, help="Make a family: kind of fault."),
+        click.option(
+            "--clearing",
+            type=click.Choice(CLEARINGS),
+            required=required,
+            help="Make a family: how every member is cleared.",
+        ),
+        click.option("--position", type=float, help="Line faults: fraction from the lower bus number.  [default: 0.5]"),
+        click.option("--shunt-g", type=float, help="Bus faults: conductance at severity 1, pu.  [default: 0]"),
+        click.option("--shunt-b", type=float, help="Bus faults: susceptance at severity 1, pu.  [default: -100]"),
+        click.option(
+            "--coefficient", type=float, help="Mechanical: relative change of P_m at severity 1.  [default: 1.25]"
+        ),
+        click.option("--factor", type=float, help="set-mechanical: post-clearing P_m over pre-fault P_m."),
+        click.option("--t-f", type=float, help="Fault applied, s.  [default: 0.2]"),
+        click.option("--T", "t_end", type=float, help="End of the study, s.  [default: 2.5]"),
+        click.option("--t-c", type=(float, float), help="First and last clearing instant, s.  [default: 0.21 1.21]"),
+        click.option("--max-separation", type=float, help="Admissible rotor-angle separation, rad.  [default: pi]"),
+    )
+
+
+severity_option = click.option(
+    "--severity", type=(float, float), help="Smallest and largest severity of the family.  [default: 0 1]"
+)
+
+
+def recipe_of(fault: Any, clearing: str, severity: tuple[float, float] | None = None, **given: Any) -> "Recipe":
+    """The recipe that the options describe; what is not given has the family's defaults."""
+    from contingencies.errors import UsageError
+    from contingencies.families import SHUNT, WINDOW, Recipe
+    from contingencies.spec import Shunt, Stability, Window
+
+    stated = {name: value for name, value in given.items() if value is not None}
+    for name, kind in APPLIES_TO.items():
+        if name in stated and kind != fault:
+            raise UsageError(f"--{name.replace('_', '-')} applies to {kind} faults only; leave it out.")
+    parts: dict[str, Any] = {name: stated[name] for name in ("position", "coefficient", "factor") if name in stated}
+    if severity is not None:
+        parts["severity"] = severity
+    if "max_separation" in stated:
+        parts["stability"] = _checked(Stability, {"max_separation_rad": stated["max_separation"]})
+    shunt = {"g": stated.get("shunt_g", SHUNT.g), "b": stated.get("shunt_b", SHUNT.b)}
+    window = {
+        "t_f": stated.get("t_f", WINDOW.t_f),
+        "T": stated.get("t_end", WINDOW.T),
+        "t_c": stated.get("t_c", WINDOW.t_c),
+    }
+    return Recipe(fault, clearing, shunt=_checked(Shunt, shunt), window=_checked(Window, window), **parts)
+
+
+def _checked(record: "type[Record]", values: dict[str, Any]) -> Any:
+    """A part of the recipe, or one sentence about the option that is wrong."""
+    from pydantic import ValidationError
+
+    from contingencies.errors import UsageError
+
+    try:
+        return record(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        message = first["msg"].removeprefix("Value error, ")
+        field = "".join(f"{step}: " for step in first["loc"][:1])
+        raise UsageError(f"{field}{message[0].lower()}{message[1:]}.") from None
+
+
+# --- severities -------------------------------------------------------------------------------
+
+
+def alpha_option(default: str = "", required: bool = False) -> Decorator:
+    """--alpha, several times, as `parse_severities` reads it; the command gets `alphas`."""
+    return click.option(
+        "--alpha",
+        "alphas",
+        multiple=True,
+        required=required,
+        metavar="A|LO:HI:STEP",
+        help="Severity, or a range with both ends; may be given several times."
+        + (f"  [default: {default}]" if default else ""),
+    )
+
+
+def parse_severities(texts: Iterable[str]) -> list[float]:
+    """`0.9`, or `0.5:1.0:0.01` for a range with both ends."""
+    from contingencies.errors import UsageError
+
+    severities: list[float] = []
+    for entry in texts:
+        try:
+            numbers = [float(part) for part in entry.split(":")]
+        except ValueError:
+            numbers = []
+        if len(numbers) not in (1, 3) or not all(map(math.isfinite, numbers)):
+            raise UsageError(f"--alpha {entry[:60]!r} is neither a finite number nor LO:HI:STEP.")
+        if len(numbers) == 1:
+            severities.append(numbers[0])
+            continue
+        start, end, step = numbers
+        if step <= 0 or end < start:
+            raise UsageError(f"--alpha {entry[:60]!r} is an empty range; use LO <= HI and STEP > 0.")
+        count = (end - start) / step
+        if count + len(severities) >= MAX_SEVERITIES:
+            raise UsageError(f"--alpha {entry[:60]!r} has more than {MAX_SEVERITIES} severities; use a larger step.")
+        severities += [round(start + k * step, 12) for k in range(math.floor(count + 1e-9) + 1)]
+    return severities

@@ -1,0 +1,1 @@
+"""From a boundary to a deployed head."""

@@ -1,0 +1,1 @@
+"""How good a surrogate is: errors, unseen severities, certificates."""

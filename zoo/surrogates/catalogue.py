@@ -1,0 +1,138 @@
+"""Every surrogate of the zoo by name: how it is built, and what it is trained on.
+
+A builder takes the members' operators and plain keyword arguments and returns a `Surrogate`; the
+numbers of the paper are its defaults. Adding a surrogate means one file and one line here.
+"""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import torch
+
+from contingencies.errors import NotFoundError, UsageError
+from contingencies.operators import PhaseOperators
+from espinn_moe.surrogate import Scenarios, Surrogate
+from espinn_moe.train import Objective
+from zoo.surrogates.budgets import Form
+
+DTYPES = ("float32", "float64")
+WHOLE_SHARE = 0.5  # of post-clearing windows taken after synchronism was lost, without focus
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One surrogate: its builder as "module:name", and how it differs from the builder's defaults."""
+
+    name: str
+    builder: str
+    form: Form
+    summary: str
+    family: bool = False  # whether one model serves several contingencies
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    objective: Mapping[str, Any] = field(default_factory=dict)
+    mode: Literal["separate", "baseline"] = "separate"  # of its runs; those of a family are "moe"
+
+
+CATALOGUE: dict[str, Entry] = {
+    entry.name: entry
+    for entry in (
+        Entry("es-pinn", "espinn_moe.one_shot:ESPINN", "one-shot", "hard-chained phases, Taylor-gated (the paper)"),
+        Entry("es-pinn-chained", "espinn_moe.chained:ChainedESPINN", "chained", "hard-chained short windows"),
+        Entry(
+            "vanilla-pinn", "zoo.surrogates.baselines.vanilla_pinn:VanillaPINN", "one-shot", "one global tanh network",
+            mode="baseline",
+        ),
+        Entry(
+            "xpinn", "zoo.surrogates.baselines.xpinn:EnhancedXPINN", "one-shot", "phase networks, soft interfaces",
+            mode="baseline",
+        ),
+        Entry(
+            "pi-deeponet", "zoo.surrogates.baselines.pi_deeponet:PIDeepONet", "one-shot", "branch and trunk networks",
+            mode="baseline",
+        ),
+        Entry(
+            "es-pinn-state-only", "espinn_moe.one_shot:ESPINN", "one-shot", "ablation: event derivatives left free",
+            settings={"event_rate": "free"},
+        ),
+        Entry(
+            "es-pinn-soft-chain", "espinn_moe.one_shot:ESPINN", "one-shot", "ablation: penalty instead of chaining",
+            settings={"chain": "soft"},
+        ),
+        Entry(
+            "es-pinn-no-residual", "espinn_moe.one_shot:ESPINN", "one-shot", "ablation: no physics residuals",
+            objective={"residual_weight": 0.0},
+        ),
+        Entry("moe", "espinn_moe.one_shot:HardRoutedMoE", "one-shot", "experts of a family (the paper)", family=True),
+        Entry("moe-chained", "espinn_moe.chained:ChainedMoE", "chained", "experts on short windows", family=True),
+    )
+}  # fmt: skip
+
+
+def entry_of(name: str) -> Entry:
+    """The catalogue's entry of a name."""
+    if name not in CATALOGUE:
+        raise NotFoundError(f"model {name[:60]!r} is not in the catalogue; use one of {', '.join(CATALOGUE)}.")
+    return CATALOGUE[name]
+
+
+def list_models() -> list[str]:
+    """All names, in the order of the catalogue."""
+    return list(CATALOGUE)
+
+
+def create_model(name: str, members: Sequence[PhaseOperators], seed: int = 0, **settings: Any) -> Surrogate:
+    """An untrained surrogate.
+
+    Parameters
+    ----------
+    name : str
+        One of `list_models()`.
+    members : sequence of PhaseOperators
+        The contingencies it is to serve; one, unless the model is one for families.
+    seed : int
+        Of the initial weights; the global random state is left as it was.
+    settings
+        Builder arguments that replace the catalogue's.
+    """
+    entry = entry_of(name)
+    if settings.get("dtype", "float64") not in DTYPES:
+        raise UsageError(f"dtype {settings['dtype']!r} is not known; use {' or '.join(DTYPES)}.")
+    module, _, attribute = entry.builder.partition(":")
+    builder = getattr(importlib.import_module(module), attribute)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        surrogate = builder(members, **{**entry.settings, **settings})
+    assert isinstance(surrogate, Surrogate)
+    return surrogate
+
+
+def make_objective(
+    name: str, surrogate: Surrogate, scenarios: Sequence[Scenarios], *, focus: bool = True, **options: Any
+) -> Objective:
+    """What a surrogate of this name is trained on.
+
+    Parameters
+    ----------
+    name : str
+        Its name in the catalogue.
+    surrogate : Surrogate
+        Built and calibrated.
+    scenarios : sequence of Scenarios
+        Training trajectories, one entry per member.
+    focus : bool
+        Learn the part of a trajectory that decides stability (before the separation first passes 1.5 pi); chained
+        models see a little of the rest even so, because their chain runs on to the end of the study.
+    options
+        Objective arguments that replace the catalogue's.
+    """
+    from espinn_moe.chained import Chained
+    from espinn_moe.losses import TrajectoryObjective, WindowObjective
+
+    chosen = {**entry_of(name).objective, **options}
+    if isinstance(surrogate, Chained):
+        if not focus:
+            chosen.setdefault("lost_share", WHOLE_SHARE)
+        return WindowObjective(surrogate, scenarios, **chosen)
+    return TrajectoryObjective(surrogate, scenarios, decisive=focus, **chosen)

@@ -1,0 +1,1 @@
+"""Training surrogates and recording what came of it."""
