@@ -1,8 +1,8 @@
 """How the hard CCT of the reduced ODE moves with severity, by variational equations.
 
 The tangents dx/dalpha and dx/dt_c are integrated with the trajectory itself, theory.md eqs.
-(variational-fault), (variational-post); at the instant t* and the pair of machines where the separation
-peaks they give both derivatives of the hard margin, and their ratio gives dCCT/dalpha (implicit-sensitivity).
+(24)-(25); at the instant t* and the pair of machines where the separation
+peaks they give both derivatives of the hard margin, and their ratio gives dCCT/dalpha by eq. (26).
 The peak may be differentiated at a fixed t* because its own motion contributes nothing at a maximum
 (envelope theorem), whether t* is inside the window or at its end.
 """

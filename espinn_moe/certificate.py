@@ -1,8 +1,7 @@
 """How far a learned CCT can be from the reduced ODE's, judged from the surrogate alone.
 
 Along the learned trajectory at its own critical instant the residual r = dx/dt - f(x) is known, and the adjoint
-of the swing equation tells what each moment of it does to the separation that decides (theory.md eqs. (adjoint),
-(dual-weighted)):
+of the swing equation tells what each moment of it does to the separation that decides (theory.md eqs. (27)-(28)):
 
     lambda' = -J^T lambda,  lambda(t*) = e_i - e_j,
     true - learned CCT  =  integral lambda^T r dt / slope,   slope = lambda(t_c)^T [f_fault - f_post](x(t_c)).
@@ -211,7 +210,7 @@ class _DualWeighted:
 def _dual_weighted(
     operators: PhaseOperators, fault: _Leg, post: _Leg, step: _Step | None = None
 ) -> tuple[_DualWeighted, _Step]:
-    """theory.md eq. (dual-weighted), linearised along the learned trajectory or, given a step, half-way along it."""
+    """theory.md eq. (28), linearised along the learned trajectory or, given a step, half-way along it."""
     n = operators.n_machines
     learned, x, later = post.half[::2, :n], fault.half[-1], 0.0
     if step is not None:
@@ -353,7 +352,7 @@ def _branch_growth(operators: PhaseOperators, alpha: float) -> float:
 
 
 def _paper_log10(operators: PhaseOperators, alpha: float, fault: float, post: float, mu: float) -> float:
-    """log10 of the paper's bound in s, largest-component norm, theory.md eq. (end-to-end); infinite when mu is 0.
+    """log10 of the paper's bound in s, largest-component norm, theory.md eq. (29); infinite when mu is 0.
 
     The smooth-margin terms do not enter: the certified boundary is that of the hard margin.
     """
@@ -376,7 +375,7 @@ def _lipschitz(operators: PhaseOperators, Y: Complex) -> float:
 
 
 def _log_norm_error(operators: PhaseOperators, fault: _Leg, post: _Leg, t_peak: float) -> float:
-    """Bound of the state error at the peak by Gronwall with the logarithmic norm, theory.md eq. (log-norm).
+    """Bound of the state error at the peak by Gronwall with the logarithmic norm, theory.md eq. (30).
 
     Euclidean norm of (delta, sigma omega) with sigma = omega_b / SWING_RATE; the logarithmic norm is taken along the
     learned trajectory, not over a tube around it.

@@ -1,4 +1,4 @@
-"""Training the paper's readout: a small tanh network alpha -> CCT, eq. (cct-distillation).
+"""Training the paper's readout: a small tanh network alpha -> CCT, theory.md eq. (33).
 
 Offered for comparison with the Chebyshev head. Training needs torch; the result is plain
 numpy arrays (`espinn_moe.head.Network`), so that answering does not.

@@ -1,6 +1,6 @@
 """Stability margins of rotor-angle trajectories, evaluated no more finely than their use requires.
 
-The smooth margin is the paper's, theory.md eqs. (smooth-separation), (smooth-margin); the hard margin is the peak
+The smooth margin is the paper's, theory.md eq. (21); the hard margin is the peak
 separation less its limit, the peak refined by a parabola. Both are defined on samples h_t apart. A `MarginProbe`
 first looks at every fortieth sample and then only at those that can still matter: where it decides anything, the
 answer is that of the full grid to 1e-6 rad. It answers for many severities at once, in batches of bounded size: a
@@ -46,7 +46,7 @@ class MarginRule:
     h_t: float = 1e-3  # s, sampling of trajectories
 
     def bias(self, operators: PhaseOperators) -> float:
-        """Largest excess of the smooth over the sampled hard margin, rad (theory.md eq. (smooth-bias))."""
+        """Largest excess of the smooth over the sampled hard margin, rad (theory.md eq. (22))."""
         if self.kind == "hard":
             return 0.0
         n = operators.n_machines
@@ -70,7 +70,7 @@ def sample_times(operators: PhaseOperators, h_t: float = SMOOTH.h_t) -> Float:
 def smooth_margin(
     delta: Tensor, max_separation: float, beta: float = SMOOTH.beta, epsilon: float = SMOOTH.epsilon
 ) -> Tensor:
-    """Smooth margin of sampled trajectories, theory.md eq. (smooth-margin).
+    """Smooth margin of sampled trajectories, theory.md eq. (21).
 
     Parameters
     ----------

@@ -1,6 +1,6 @@
 """dCCT/dalpha of a learned boundary, by the implicit function theorem through the surrogate's whole graph.
 
-Theory.md eq. (implicit-sensitivity). A derivative is compared with centred differences of the same boundary only
+This is theory.md eq. (23). A derivative is compared with centred differences of the same boundary only
 where the comparison means something; every row that is left out says why, as the paper's protocol asks.
 """
 

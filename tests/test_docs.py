@@ -88,6 +88,20 @@ def test_links_between_documents_lead_somewhere():
             assert (document.parent / target).exists(), f"{document.name} links to {target}"
 
 
+def test_every_equation_that_code_cites_stands_in_the_theory():
+    numbers = re.findall(r"^ {4}.*\((\d+)\)$", (ROOT / "docs" / "theory.md").read_text(), re.MULTILINE)
+    assert len(set(numbers)) == len(numbers), "two equations have the same number"
+    cited = 0
+    for package in ("contingencies", "espinn_moe", "registry", "zoo"):
+        for path in (ROOT / package).rglob("*.py"):
+            text = re.sub(r"\s+#?\s*", " ", path.read_text())
+            for citation in re.findall(r"[Tt]heory\.md eqs?\. ((?:\([^)]*\)[-, ]*)+)", text):
+                for number in re.findall(r"\(([^)]*)\)", citation):
+                    cited += 1
+                    assert number in numbers, f"{path.name} cites eq. ({number}), which docs/theory.md does not have"
+    assert cited > 20
+
+
 def test_the_comparison_of_shown_and_printed_lines_can_fail():
     assert same("CCT 0.68011 s  [fast]", "CCT  0.68012 s [fast]")
     assert not same("CCT 0.68011 s", "CCT 0.69 s")

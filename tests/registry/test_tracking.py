@@ -1,5 +1,6 @@
 """Tracking: the spool never waits, MLflow gets every record once, a dead server costs one warning."""
 
+import json
 import os
 import subprocess
 import sys
@@ -43,12 +44,12 @@ def test_a_line_cut_short_by_a_crash_is_waited_for(tmp_path: Path) -> None:
     assert [r["kind"] for r in read_records(tmp_path, spool.uid, offset)[0]] == ["metrics"]
 
 
-def test_recording_a_thousand_metrics_takes_well_under_a_second(tmp_path: Path) -> None:
+def test_recording_metrics_appends_to_the_spool_and_reads_nothing_back(tmp_path: Path, monkeypatch) -> None:
     spool = RunSpool(tmp_path, "demo")
-    started = time.process_time()
+    monkeypatch.setattr("registry.spool.read_records", None)
     for step in range(1000):
         spool.metrics({"loss": 1.0, "mae": 2.0}, step)
-    assert time.process_time() - started < 0.5
+    assert [json.loads(line)["kind"] for line in spool.path.read_text().splitlines()] == ["start", *["metrics"] * 1000]
 
 
 @pytest.mark.parametrize("uid", ["../../x", "", "a" * 31, "A" * 32])

@@ -161,7 +161,7 @@ def cct_errors(learned: Boundary, reference: Boundary) -> CCTErrors:
 
 @dataclass(frozen=True)
 class ErrorSplit:
-    """Where a learned smooth boundary's error comes from, mean absolute errors in s (theory.md eq. (three-way))."""
+    """Where a learned smooth boundary's error comes from, mean absolute errors in s (theory.md eq. (31))."""
 
     smoothing: float | None  # E_sm: ODE smooth against ODE hard
     surrogate: float | None  # E_sur: learned smooth against ODE smooth

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import re
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -295,19 +294,19 @@ def test_runs_are_sent_and_the_warning_goes_to_standard_error(home, run, monkeyp
     assert code == 0 and json.loads(out)["runs"] == {} and err.startswith("Warning: MLflow at http://127.0.0.1:9")
 
 
-def test_asking_as_a_cold_process_costs_less_than_a_second(home) -> None:
+def test_asking_as_a_cold_process_loads_nothing_heavy(home) -> None:
     with Home.open(home) as opened:
         opened.deploy(NAME, 1, reason="x")
-    spent = []
-    for _ in range(3):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run(
-            [sys.executable, str(ROOT / "cli.py"), "cct", NAME, "--alpha", "0.9"], capture_output=True
-        )
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        assert done.returncode == 0, done.stderr
-        spent.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
-    assert min(spent) < 1.0  # processor time: the cores may be shared with other tests
+    code = (
+        "import sys, cli\n"
+        f"sys.argv = ['cct-zoo', 'cct', {NAME!r}, '--alpha', '0.9']\n"
+        "cli.main()\n"
+        "print('loaded:', *[name for name in "
+        "('torch', 'pandapower', 'mlflow', 'numba', 'pandas') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == "loaded:"
 
 
 def test_the_environment_names_the_registry(tmp_path, run, monkeypatch) -> None:
