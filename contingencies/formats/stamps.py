@@ -1,4 +1,4 @@
-"""Two-port admittances and the bus admittance matrix of a plain network: theory.md eq. (4a), the only place.
+"""Two-port admittances and the bus admittance matrix of a plain network: theory.md eq. (40), the only place.
 
 With y = 1 / (r + jx), y_c = (g + jb) / 2 and the ratio a = tap exp(j shift) at the start,
 

@@ -2,7 +2,7 @@
 
 Per unit on the base of the network, angles in rad. A bus has a printed number; everything else names its bus
 by *position* in the bus table (`Buses.position` turns numbers into positions). The convention of a branch is
-MATPOWER's, theory.md eq. (4a).
+MATPOWER's, theory.md eq. (40).
 """
 
 from collections.abc import Callable
@@ -134,7 +134,7 @@ FILLED: dict[str, Any] = {  # what a column holds where a format says nothing
 }  # fmt: skip
 
 
-def table(kind: type[AnyTable], n: int, **columns: Any) -> AnyTable:
+def table(kind: type[AnyTable], n: int, /, **columns: Any) -> AnyTable:
     """A table of n rows from columns or scalars; those left out hold what FILLED says, else 0.
 
     `table(Shunts, 2, bus=[0, 3], y=0.1j)` are two shunts of 0.1j pu.
