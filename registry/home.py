@@ -13,7 +13,7 @@ from contingencies.errors import IntegrityError
 from espinn_moe.head import Head
 from registry.artifacts import Artifacts
 from registry.engine import Database, open_database
-from registry.schema import CheckpointRow, ContingencyRow, DeploymentRow, HeadRow
+from registry.records import CheckpointRecord, ContingencyRecord, DeploymentRecord, HeadRecord
 from registry.store import contingencies as contingency_store
 from registry.store import deployments, heads, runs
 from registry.store.contingencies import Registered
@@ -63,7 +63,7 @@ class Home:
                 self.artifacts.put(content)
         return contingency_store.register(self.database, contingencies)
 
-    def contingency(self, row: ContingencyRow) -> "Contingency":
+    def contingency(self, row: ContingencyRecord) -> "Contingency":
         """The contingency of a row, complete with its network; it must still be what was registered."""
         from contingencies.library import Contingency, System
 
@@ -82,18 +82,18 @@ class Home:
 
     def add_head(
         self,
-        contingency: ContingencyRow,
+        contingency: ContingencyRecord,
         head: Head,
         measured: Measured,
         checkpoint_id: int | None = None,
         detail: Mapping[str, object] | None = None,
-    ) -> HeadRow:
+    ) -> HeadRecord:
         """Store a head; without `checkpoint_id` its source is the reference."""
         content = head.to_bytes()
         digest = self.artifacts.put(content)
         return heads.add(self.database, contingency.id, head, digest, len(content), measured, checkpoint_id, detail)
 
-    def load_head(self, row: HeadRow) -> Head:
+    def load_head(self, row: HeadRecord) -> Head:
         """The head of a row, verified."""
         head = Head.from_bytes(self.artifacts.get(row.digest))
         if head.kind != row.kind or head.severity != (row.severity_low, row.severity_high):
@@ -111,17 +111,17 @@ class Home:
         reason: str,
         force: bool = False,
         gate: Gate | None = None,
-    ) -> DeploymentRow:
+    ) -> DeploymentRecord:
         """Deploy a head that can be loaded; see `registry.store.deployments.deploy`."""
         chosen = deployments.choose_head(self.database, name, head_id)
         self.load_head(chosen)  # a head that cannot be loaded must not replace one that answers
         return deployments.deploy(self.database, name, chosen.id, alias=alias, reason=reason, force=force, gate=gate)
 
-    def rollback(self, name: str, *, alias: str = PRODUCTION, reason: str = "") -> DeploymentRow:
+    def rollback(self, name: str, *, alias: str = PRODUCTION, reason: str = "") -> DeploymentRecord:
         """Restore the previous deployment; refused inside the transaction when its head cannot be loaded."""
         return deployments.rollback(self.database, name, alias=alias, reason=reason, check=self.load_head)
 
-    def retire(self, name: str, *, alias: str = PRODUCTION, reason: str = "") -> DeploymentRow:
+    def retire(self, name: str, *, alias: str = PRODUCTION, reason: str = "") -> DeploymentRecord:
         """End the active deployment."""
         return deployments.retire(self.database, name, alias=alias, reason=reason)
 
@@ -137,7 +137,7 @@ class Home:
         run_id: int | None = None,
         parent_id: int | None = None,
         metrics: Mapping[str, float] | None = None,
-    ) -> CheckpointRow:
+    ) -> CheckpointRecord:
         """Store a checkpoint's bytes and its row; see `registry.store.runs.add_checkpoint`."""
         digest = self.artifacts.put(content)
         return runs.add_checkpoint(
@@ -152,6 +152,6 @@ class Home:
             metrics=metrics,
         )
 
-    def load_checkpoint(self, row: CheckpointRow) -> bytes:
+    def load_checkpoint(self, row: CheckpointRecord) -> bytes:
         """The bytes of a checkpoint, verified."""
         return self.artifacts.get(row.digest)

@@ -14,7 +14,7 @@ from contingencies.library import (
 )
 from contingencies.reading import is_system_file
 from registry.home import DEFAULT_HOME, Home
-from registry.schema import CheckpointRow, ContingencyRow
+from registry.records import CheckpointRecord, ContingencyRecord
 from registry.store import contingencies as store
 from registry.store import runs
 from registry.texts import split_reference
@@ -74,7 +74,7 @@ def find_system(reference: str, home: str | Path | None = None, url: str | None 
         return System.from_json(rows[-1].spec_json, None if network is None else opened.artifacts.get(network))
 
 
-def find_registered(home: Home, reference: str) -> ContingencyRow:
+def find_registered(home: Home, reference: str) -> ContingencyRecord:
     """The row of a registered contingency; a shipped one is registered on the way.
 
     Shipped contingencies are known to be valid, so that distilling or training one needs no
@@ -90,7 +90,7 @@ def find_registered(home: Home, reference: str) -> ContingencyRow:
         return home.register([load_contingency(reference)])[0].row
 
 
-def find_checkpoint(home: Home, row: ContingencyRow, source: str) -> CheckpointRow:
+def find_checkpoint(home: Home, row: ContingencyRecord, source: str) -> CheckpointRecord:
     """The checkpoint called `source`: its number, or `latest`."""
     if source == "latest":
         return runs.default_checkpoint(home.database, row.id)
@@ -105,6 +105,6 @@ def find_checkpoint(home: Home, row: ContingencyRow, source: str) -> CheckpointR
     return checkpoint
 
 
-def expert_of(checkpoint: CheckpointRow, row: ContingencyRow) -> int:
+def expert_of(checkpoint: CheckpointRecord, row: ContingencyRecord) -> int:
     """Which expert of a checkpoint answers for a contingency it serves."""
     return next(member.expert for member in checkpoint.members if member.contingency_id == row.id)

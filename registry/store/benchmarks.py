@@ -10,8 +10,10 @@ from sqlalchemy import func, select
 
 from contingencies.errors import UsageError
 from registry.engine import Database
+from registry.records import BenchmarkNumberRecord
 from registry.schema import BenchmarkNumberRow
 from registry.store.events import now, record
+from registry.store.reading import number_record
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def add_numbers(
         return Group(digest, True)
 
 
-def newest_numbers(database: Database, entries: Sequence[str] | None = None) -> list[BenchmarkNumberRow]:
+def newest_numbers(database: Database, entries: Sequence[str] | None = None) -> list[BenchmarkNumberRecord]:
     """The numbers that were stored last for each of the entries, or for all there are, in the order they are shown."""
     last = select(func.max(BenchmarkNumberRow.id)).group_by(BenchmarkNumberRow.entry)
     if entries is not None:
@@ -84,11 +86,11 @@ def newest_numbers(database: Database, entries: Sequence[str] | None = None) -> 
     groups = select(BenchmarkNumberRow.group_digest).where(BenchmarkNumberRow.id.in_(last))
     statement = select(BenchmarkNumberRow).where(BenchmarkNumberRow.group_digest.in_(groups))
     with database.read() as session:
-        return list(session.scalars(statement.order_by(BenchmarkNumberRow.id)))
+        return [number_record(row) for row in session.scalars(statement.order_by(BenchmarkNumberRow.id))]
 
 
-def numbers_of(database: Database, entry: str) -> list[BenchmarkNumberRow]:
+def numbers_of(database: Database, entry: str) -> list[BenchmarkNumberRecord]:
     """Every number that was ever stored for an entry, oldest first."""
     statement = select(BenchmarkNumberRow).where(BenchmarkNumberRow.entry == entry)
     with database.read() as session:
-        return list(session.scalars(statement.order_by(BenchmarkNumberRow.id)))
+        return [number_record(row) for row in session.scalars(statement.order_by(BenchmarkNumberRow.id))]

@@ -10,8 +10,10 @@ from sqlalchemy.orm import Session
 
 from contingencies.errors import ConflictError, NotFoundError
 from registry.engine import Database
+from registry.records import ContingencyRecord, SystemRecord
 from registry.schema import ContingencyRow, SystemRow
 from registry.store.events import now, record
+from registry.store.reading import contingency_record, system_record
 from registry.texts import split_reference
 
 if TYPE_CHECKING:  # a query must not pay for reading YAML
@@ -22,9 +24,9 @@ CHUNK = 500  # SQLite allows some thousands of bound parameters in a statement
 
 @dataclass(frozen=True)
 class Registered:
-    """What became of one contingency: its row, and whether it is new."""
+    """What became of one contingency: its record, and whether it is new."""
 
-    row: ContingencyRow
+    row: ContingencyRecord
     created: bool
 
 
@@ -45,10 +47,10 @@ def register(database: Database, contingencies: "Sequence[Contingency]") -> list
         known = _rows_by_sha(session, [c.sha256 for c in by_name.values()])
         versions = _latest_versions(session, list(by_name))
         systems: dict[str, SystemRow] = {}
-        results: dict[str, Registered] = {}
+        rows: dict[str, tuple[ContingencyRow, bool]] = {}
         for name, contingency in by_name.items():
             if contingency.sha256 in known:
-                results[name] = Registered(known[contingency.sha256], False)
+                rows[name] = known[contingency.sha256], False
                 continue
             row = ContingencyRow(
                 name=name,
@@ -61,8 +63,9 @@ def register(database: Database, contingencies: "Sequence[Contingency]") -> list
             )
             session.add(row)
             record(session, "register", name, version=row.version, sha256=row.sha256)
-            results[name] = Registered(row, True)
+            rows[name] = row, True
         session.flush()
+        results = {name: Registered(contingency_record(row), created) for name, (row, created) in rows.items()}
     return [results[contingency.name] for contingency in contingencies]
 
 
@@ -103,10 +106,10 @@ def _system_row(session: Session, system: "System", seen: dict[str, SystemRow]) 
     return seen[system.sha256]
 
 
-def find(database: Database, reference: str) -> ContingencyRow:
+def find(database: Database, reference: str) -> ContingencyRecord:
     """The latest version of a name, or `name@version`."""
     with database.read() as session:
-        return find_in(session, reference)
+        return contingency_record(find_in(session, reference))
 
 
 def find_in(session: Session, reference: str) -> ContingencyRow:
@@ -124,13 +127,14 @@ def find_in(session: Session, reference: str) -> ContingencyRow:
     return row
 
 
-def find_sha256(database: Database, digest: str) -> ContingencyRow | None:
+def find_sha256(database: Database, digest: str) -> ContingencyRecord | None:
     """The contingency with exactly this physics, if it is registered."""
     with database.read() as session:
-        return session.scalar(select(ContingencyRow).where(ContingencyRow.sha256 == digest))
+        row = session.scalar(select(ContingencyRow).where(ContingencyRow.sha256 == digest))
+        return None if row is None else contingency_record(row)
 
 
-def latest(database: Database, after: str = "", limit: int = 1_000_000) -> list[ContingencyRow]:
+def latest(database: Database, after: str = "", limit: int = 1_000_000) -> list[ContingencyRecord]:
     """The latest version of every contingency whose name follows `after`, in order of name."""
     newest = (
         select(ContingencyRow.name, func.max(ContingencyRow.version))
@@ -145,10 +149,11 @@ def latest(database: Database, after: str = "", limit: int = 1_000_000) -> list[
             .where(tuple_(ContingencyRow.name, ContingencyRow.version).in_(newest))
             .order_by(ContingencyRow.name)
         )
-        return list(session.scalars(statement))
+        return [contingency_record(row) for row in session.scalars(statement)]
 
 
-def systems(database: Database) -> list[SystemRow]:
+def systems(database: Database) -> list[SystemRecord]:
     """All registered systems, in order of name."""
     with database.read() as session:
-        return list(session.scalars(select(SystemRow).order_by(SystemRow.name, SystemRow.id)))
+        rows = session.scalars(select(SystemRow).order_by(SystemRow.name, SystemRow.id))
+        return [system_record(row) for row in rows]

@@ -4,18 +4,20 @@ Every change ends the active row and adds another inside one write transaction, 
 index backs; the rows are the history, and each knows what a rollback restores.
 """
 
-import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from contingencies.errors import ConflictError, GateError, NotFoundError, UsageError
 from registry.engine import Database
+from registry.records import DeploymentRecord, HeadRecord
 from registry.schema import DeploymentRow, HeadRow
 from registry.store.contingencies import find_in
 from registry.store.events import now, record
+from registry.store.reading import deployment_record, head_record
 from registry.texts import checked_alias, checked_text, current_actor, split_reference
 
 PRODUCTION = "production"
@@ -30,7 +32,7 @@ class Gate:
     max_s: float = 10e-3
     disagreement: float = 0.1  # share of severities whose status (finite, censored) was wrong
 
-    def objections(self, head: HeadRow) -> list[str]:
+    def objections(self, head: HeadRecord) -> list[str]:
         """What speaks against a head; empty when nothing does."""
         found = []
         if head.strict_mae_s is not None and head.strict_mae_s > self.mae_s:
@@ -41,9 +43,9 @@ class Gate:
             found.append("it was not measured against the strict ODE")
         elif head.strict_disagreements > self.disagreement * head.strict_count:
             found.append(f"the status was wrong at {head.strict_disagreements} of {head.strict_count} severities")
-        return found + self._wrong_statuses(json.loads(head.errors_json))
+        return found + self._wrong_statuses(head.errors)
 
-    def _wrong_statuses(self, errors: dict[str, dict[str, int]]) -> list[str]:
+    def _wrong_statuses(self, errors: Mapping[str, Any]) -> list[str]:
         """Statuses that differ from those of the other boundaries a head was measured against."""
         found = []
         for name, whose in (("reconstruction", "its source's"), ("reference", "the fast ODE's")):
@@ -73,7 +75,7 @@ def deploy(
     reason: str,
     force: bool = False,
     gate: Gate | None = None,
-) -> DeploymentRow:
+) -> DeploymentRecord:
     """Make a head answer for a contingency's name; default: the newest head of its latest version.
 
     A head that answers already is left as it is, and its deployment returned: a rollback must lead to the head before.
@@ -91,8 +93,8 @@ def deploy(
         head = _chosen_head(session, name, head_id)
         active = _active(session, head.contingency.name, alias)
         if active is not None and active.head_id == head.id:
-            return active
-        objections = (gate or Gate()).objections(head)
+            return deployment_record(active)
+        objections = (gate or Gate()).objections(head_record(head))
         if objections and not force:
             raise GateError(
                 f"head {head.id} of {head.contingency.name!r} is refused: {'; '.join(objections)}. "
@@ -113,10 +115,10 @@ def deploy(
         )
 
 
-def choose_head(database: Database, name: str, head_id: int | None) -> HeadRow:
+def choose_head(database: Database, name: str, head_id: int | None) -> HeadRecord:
     """The head that `deploy` would take."""
     with database.read() as session:
-        return _chosen_head(session, name, head_id)
+        return head_record(_chosen_head(session, name, head_id))
 
 
 def rollback(
@@ -125,8 +127,8 @@ def rollback(
     *,
     alias: str = PRODUCTION,
     reason: str = "",
-    check: Callable[[HeadRow], object] = lambda head: None,
-) -> DeploymentRow:
+    check: Callable[[HeadRecord], object] = lambda head: None,
+) -> DeploymentRecord:
     """Restore what was deployed before the active head, or the head that was retired last.
 
     `check` sees the head that is to answer again, before anything changes.
@@ -150,13 +152,13 @@ def rollback(
             raise ConflictError(
                 f"{name!r} has nothing to roll back to under {alias!r}: head {active.head_id} was the first deployed."
             )
-        check(target.head)
+        check(head_record(target.head))
         return _activate(
             database, session, target.head, alias, "rollback", reason, active, target.previous_id, False, {}
         )
 
 
-def retire(database: Database, name: str, *, alias: str = PRODUCTION, reason: str = "") -> DeploymentRow:
+def retire(database: Database, name: str, *, alias: str = PRODUCTION, reason: str = "") -> DeploymentRecord:
     """End the active deployment without a successor."""
     name, _ = split_reference(name)
     checked_alias(alias)
@@ -167,10 +169,10 @@ def retire(database: Database, name: str, *, alias: str = PRODUCTION, reason: st
         _end(session, active)
         record(session, "retire", name, reason, alias=alias, head=active.head_id, deployment=active.id)
         database.notify(session, name)
-        return active
+        return deployment_record(active)
 
 
-def active(database: Database, name: str, alias: str = PRODUCTION) -> DeploymentRow:
+def active(database: Database, name: str, alias: str = PRODUCTION) -> DeploymentRecord:
     """The deployment that answers now; for `name@version`, only if it is of that version."""
     if alias != PRODUCTION:
         checked_alias(alias)
@@ -185,17 +187,17 @@ def active(database: Database, name: str, alias: str = PRODUCTION) -> Deployment
                 f"{name!r} version {version} has no head deployed under {alias!r}, version "
                 f"{row.head.contingency.version} answers; ask for {name!r}, or distill and deploy version {version}."
             )
-        return row
+        return deployment_record(row)
 
 
-def all_active(database: Database) -> list[DeploymentRow]:
+def all_active(database: Database) -> list[DeploymentRecord]:
     """Every deployment that answers now, in order of name."""
     with database.read() as session:
         statement = select(DeploymentRow).where(DeploymentRow.active).order_by(DeploymentRow.contingency)
-        return list(session.scalars(statement))
+        return [deployment_record(row) for row in session.scalars(statement)]
 
 
-def history(database: Database, name: str, alias: str | None = None) -> list[DeploymentRow]:
+def history(database: Database, name: str, alias: str | None = None) -> list[DeploymentRecord]:
     """All deployments of a name, oldest first."""
     name, _ = split_reference(name)
     statement = select(DeploymentRow).where(DeploymentRow.contingency == name).order_by(DeploymentRow.id)
@@ -203,7 +205,7 @@ def history(database: Database, name: str, alias: str | None = None) -> list[Dep
         statement = statement.where(DeploymentRow.alias == checked_alias(alias))
     with database.read() as session:
         find_in(session, name)
-        return list(session.scalars(statement))
+        return [deployment_record(row) for row in session.scalars(statement)]
 
 
 # --- inside a transaction ---------------------------------------------------------------------
@@ -271,7 +273,7 @@ def _activate(
     previous_id: int | None,
     forced: bool,
     detail: dict[str, list[str]],
-) -> DeploymentRow:
+) -> DeploymentRecord:
     name = head.contingency.name
     if replaced is not None:
         _end(session, replaced)
@@ -302,4 +304,4 @@ def _activate(
         **detail,
     )
     database.notify(session, name)
-    return row
+    return deployment_record(row)

@@ -7,7 +7,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from registry.engine import Database
+from registry.records import EventRecord
 from registry.schema import EventRow
+from registry.store.reading import event_record
 from registry.texts import checked_text, current_actor
 
 
@@ -30,7 +32,8 @@ def record(session: Session, action: str, subject: str, reason: str = "", **deta
     )
 
 
-def events_of(database: Database, *subjects: str) -> list[EventRow]:
+def events_of(database: Database, *subjects: str) -> list[EventRecord]:
     """Events about some names, oldest first."""
     with database.read() as session:
-        return list(session.scalars(select(EventRow).where(EventRow.subject.in_(subjects)).order_by(EventRow.id)))
+        rows = session.scalars(select(EventRow).where(EventRow.subject.in_(subjects)).order_by(EventRow.id))
+        return [event_record(row) for row in rows]

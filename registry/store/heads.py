@@ -10,8 +10,10 @@ from contingencies.errors import NotFoundError
 from espinn_moe.head import Head
 from espinn_moe.head_fit import Errors
 from registry.engine import Database
+from registry.records import HeadRecord
 from registry.schema import CheckpointMemberRow, ContingencyRow, HeadRow
 from registry.store.events import now, record
+from registry.store.reading import head_record
 from registry.texts import split_reference
 
 
@@ -49,7 +51,7 @@ def add(
     measured: Measured,
     checkpoint_id: int | None = None,
     detail: Mapping[str, object] | None = None,
-) -> HeadRow:
+) -> HeadRecord:
     """Store a head whose bytes lie in the artifact store; the same head, source and measurements are one row."""
     source = "reference" if checkpoint_id is None else "checkpoint"
     with database.write() as session:
@@ -70,7 +72,7 @@ def add(
             same = same.where(HeadRow.checkpoint_id == checkpoint_id)
         existing = session.scalar(same)
         if existing is not None:
-            return existing
+            return head_record(existing)
         row = HeadRow(
             contingency=contingency,
             source=source,
@@ -101,19 +103,19 @@ def add(
             checkpoint=checkpoint_id,
         )
         session.refresh(row)
-        return row
+        return head_record(row)
 
 
-def get(database: Database, head_id: int) -> HeadRow:
+def get(database: Database, head_id: int) -> HeadRecord:
     """One head by its number."""
     with database.read() as session:
         row = session.get(HeadRow, head_id)
-    if row is None:
-        raise NotFoundError(f"head {head_id} does not exist; 'cct-zoo heads NAME' lists those there are.")
-    return row
+        if row is None:
+            raise NotFoundError(f"head {head_id} does not exist; 'cct-zoo heads NAME' lists those there are.")
+        return head_record(row)
 
 
-def heads_of(database: Database, reference: str | None = None, limit: int = 1000) -> list[HeadRow]:
+def heads_of(database: Database, reference: str | None = None, limit: int = 1000) -> list[HeadRecord]:
     """Heads of one contingency (all versions unless one is named) or of all, newest first."""
     statement = select(HeadRow).order_by(HeadRow.id.desc()).limit(limit)
     if reference is not None:
@@ -123,4 +125,4 @@ def heads_of(database: Database, reference: str | None = None, limit: int = 1000
             ids = ids.where(ContingencyRow.version == version)
         statement = statement.where(HeadRow.contingency_id.in_(ids))
     with database.read() as session:
-        return list(session.scalars(statement))
+        return [head_record(row) for row in session.scalars(statement)]

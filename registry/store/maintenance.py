@@ -7,20 +7,23 @@ from sqlalchemy import delete, exists, select, text
 from sqlalchemy.orm import aliased
 
 from registry.engine import Database
+from registry.records import ContingencyRecord, HeadRecord
 from registry.schema import CheckpointRow, ContingencyRow, DeploymentRow, HeadRow, SystemRow
 from registry.store.events import record
+from registry.store.reading import contingency_record, head_record
 
 
-def all_contingencies(database: Database) -> list[ContingencyRow]:
+def all_contingencies(database: Database) -> list[ContingencyRecord]:
     """Every version of every contingency."""
     with database.read() as session:
-        return list(session.scalars(select(ContingencyRow).order_by(ContingencyRow.id)))
+        rows = session.scalars(select(ContingencyRow).order_by(ContingencyRow.id))
+        return [contingency_record(row) for row in rows]
 
 
-def all_heads(database: Database) -> list[HeadRow]:
+def all_heads(database: Database) -> list[HeadRecord]:
     """Every head."""
     with database.read() as session:
-        return list(session.scalars(select(HeadRow).order_by(HeadRow.id)))
+        return [head_record(row) for row in session.scalars(select(HeadRow).order_by(HeadRow.id))]
 
 
 def database_problems(database: Database) -> list[str]:

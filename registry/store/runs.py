@@ -8,10 +8,10 @@ from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import CursorResult, func, or_, select, update
-from sqlalchemy.orm import selectinload
 
 from contingencies.errors import ConflictError, NotFoundError, UsageError
 from registry.engine import Database
+from registry.records import CheckpointRecord, DatasetRecord, RunRecord
 from registry.schema import (
     RUN_MODES,
     CheckpointMemberRow,
@@ -22,6 +22,7 @@ from registry.schema import (
     RunRow,
 )
 from registry.store.events import now, record
+from registry.store.reading import CHECKPOINT_PARTS, RUN_PARTS, checkpoint_record, dataset_record, run_record
 from registry.texts import split_reference
 
 MAX_ERROR = 4000  # characters of a failure that are kept
@@ -29,7 +30,7 @@ MAX_ERROR = 4000  # characters of a failure that are kept
 
 def add_dataset(
     database: Database, contingency_id: int, digest: str, grid: Mapping[str, Any], fraction: float, seed: int
-) -> DatasetRow:
+) -> DatasetRecord:
     """Record a dataset by the digest of its content; the same one again is the same row."""
     with database.write() as session:
         row = session.scalar(
@@ -46,7 +47,7 @@ def add_dataset(
             )
             session.add(row)
             session.flush()
-        return row
+        return dataset_record(row)
 
 
 def start_run(
@@ -60,7 +61,7 @@ def start_run(
     fraction: float,
     code_version: str,
     uid: str | None = None,
-) -> RunRow:
+) -> RunRecord:
     """A new run in status "running".
 
     Parameters
@@ -93,7 +94,7 @@ def start_run(
         session.add(row)
         session.flush()
         record(session, "start-run", f"run-{row.id}", model=model, mode=mode)
-        return row
+        return run_record(row)
 
 
 def heartbeat(database: Database, run_id: int) -> bool:
@@ -124,18 +125,17 @@ def _end_run(database: Database, run_id: int, status: str, **values: Any) -> Non
         record(session, f"{status}-run", f"run-{run_id}")
 
 
-def mark_stale(database: Database, silent_for: timedelta) -> list[RunRow]:
+def mark_stale(database: Database, silent_for: timedelta) -> list[RunRecord]:
     """Give up runs whose last heartbeat is older than `silent_for`; returns them."""
     at = now()
     with database.write() as session:
-        silent = list(
-            session.scalars(select(RunRow).where(RunRow.status == "running", RunRow.heartbeat_at < at - silent_for))
-        )
+        late = (RunRow.status == "running", RunRow.heartbeat_at < at - silent_for)
+        silent = list(session.scalars(select(RunRow).where(*late).options(*RUN_PARTS)))
         for row in silent:
             row.status, row.finished_at = "stale", at
             record(session, "stale-run", f"run-{row.id}")
         session.flush()
-        return silent
+        return [run_record(row) for row in silent]
 
 
 def set_mlflow_run(database: Database, uid: str, mlflow_run_id: str) -> bool:
@@ -145,22 +145,22 @@ def set_mlflow_run(database: Database, uid: str, mlflow_run_id: str) -> bool:
         return _change(session.execute(statement))
 
 
-def get_run(database: Database, run_id: int) -> RunRow:
+def get_run(database: Database, run_id: int) -> RunRecord:
     """One run with its members."""
     with database.read() as session:
-        row = session.scalar(select(RunRow).where(RunRow.id == run_id).options(selectinload(RunRow.members)))
-    if row is None:
-        raise NotFoundError(f"run {run_id} does not exist.")
-    return row
+        row = session.scalar(select(RunRow).where(RunRow.id == run_id).options(*RUN_PARTS))
+        if row is None:
+            raise NotFoundError(f"run {run_id} does not exist.")
+        return run_record(row)
 
 
-def runs(database: Database, status: str | None = None, limit: int = 1000) -> list[RunRow]:
+def runs(database: Database, status: str | None = None, limit: int = 1000) -> list[RunRecord]:
     """Runs, newest first."""
-    statement = select(RunRow).options(selectinload(RunRow.members)).order_by(RunRow.id.desc()).limit(limit)
+    statement = select(RunRow).options(*RUN_PARTS).order_by(RunRow.id.desc()).limit(limit)
     if status is not None:
         statement = statement.where(RunRow.status == status)
     with database.read() as session:
-        return list(session.scalars(statement))
+        return [run_record(row) for row in session.scalars(statement)]
 
 
 def add_checkpoint(
@@ -174,7 +174,7 @@ def add_checkpoint(
     run_id: int | None = None,
     parent_id: int | None = None,
     metrics: Mapping[str, float] | None = None,
-) -> CheckpointRow:
+) -> CheckpointRecord:
     """A checkpoint whose bytes lie in the artifact store.
 
     Parameters
@@ -202,28 +202,26 @@ def add_checkpoint(
         session.add(row)
         session.flush()
         record(session, "checkpoint", f"checkpoint-{row.id}", run=run_id, kind=kind, parameters=parameters)
-        return row
+        return checkpoint_record(row)
 
 
-def get_checkpoint(database: Database, checkpoint_id: int) -> CheckpointRow:
+def get_checkpoint(database: Database, checkpoint_id: int) -> CheckpointRecord:
     """One checkpoint with its members."""
     with database.read() as session:
-        row = session.scalar(
-            select(CheckpointRow)
-            .where(CheckpointRow.id == checkpoint_id)
-            .options(selectinload(CheckpointRow.members), selectinload(CheckpointRow.run))
-        )
-    if row is None:
-        raise NotFoundError(f"checkpoint {checkpoint_id} does not exist; 'cct-zoo checkpoints' lists those there are.")
-    return row
+        row = session.scalar(select(CheckpointRow).where(CheckpointRow.id == checkpoint_id).options(*CHECKPOINT_PARTS))
+        if row is None:
+            raise NotFoundError(
+                f"checkpoint {checkpoint_id} does not exist; 'cct-zoo checkpoints' lists those there are."
+            )
+        return checkpoint_record(row)
 
 
-def default_checkpoint(database: Database, contingency_id: int) -> CheckpointRow:
+def default_checkpoint(database: Database, contingency_id: int) -> CheckpointRecord:
     """The newest checkpoint that serves a contingency and whose run, if it has one, is finished."""
     statement = (
         _of_finished_runs(select(CheckpointRow).join(CheckpointMemberRow))
         .where(CheckpointMemberRow.contingency_id == contingency_id)
-        .options(selectinload(CheckpointRow.members), selectinload(CheckpointRow.run))
+        .options(*CHECKPOINT_PARTS)
         .order_by(CheckpointRow.id.desc())
         .limit(1)
     )
@@ -236,7 +234,7 @@ def default_checkpoint(database: Database, contingency_id: int) -> CheckpointRow
                 f"'cct-zoo train MODEL {contingency.name}' makes one, and 'cct-zoo checkpoints {contingency.name}' "
                 "lists those of runs that failed."
             )
-        return row
+        return checkpoint_record(row)
 
 
 def default_checkpoints(database: Database) -> dict[int, int]:
@@ -247,17 +245,9 @@ def default_checkpoints(database: Database) -> dict[int, int]:
         return {contingency: checkpoint for contingency, checkpoint in session.execute(statement)}
 
 
-def checkpoints(database: Database, reference: str | None = None, limit: int = 1000) -> list[CheckpointRow]:
+def checkpoints(database: Database, reference: str | None = None, limit: int = 1000) -> list[CheckpointRecord]:
     """Checkpoints that serve a contingency (all its versions unless one is named), or all; newest first."""
-    statement = (
-        select(CheckpointRow)
-        .options(
-            selectinload(CheckpointRow.members).selectinload(CheckpointMemberRow.contingency),
-            selectinload(CheckpointRow.run),
-        )
-        .order_by(CheckpointRow.id.desc())
-        .limit(limit)
-    )
+    statement = select(CheckpointRow).options(*CHECKPOINT_PARTS).order_by(CheckpointRow.id.desc()).limit(limit)
     if reference is not None:
         name, version = split_reference(reference)
         serving = select(CheckpointMemberRow.checkpoint_id).join(ContingencyRow).where(ContingencyRow.name == name)
@@ -265,10 +255,10 @@ def checkpoints(database: Database, reference: str | None = None, limit: int = 1
             serving = serving.where(ContingencyRow.version == version)
         statement = statement.where(CheckpointRow.id.in_(serving))
     with database.read() as session:
-        return list(session.scalars(statement))
+        return [checkpoint_record(row) for row in session.scalars(statement)]
 
 
-def trained_in(database: Database, checkpoint: CheckpointRow) -> RunRow | None:
+def trained_in(database: Database, checkpoint: CheckpointRecord) -> RunRecord | None:
     """The run that made a checkpoint, or the one it descends from: without its own, it is a part of its parent."""
     while checkpoint.run is None and checkpoint.parent_id is not None:
         checkpoint = get_checkpoint(database, checkpoint.parent_id)

@@ -9,7 +9,7 @@ from contingencies.spec import ContingencySpec, SystemSpec
 from espinn_moe.head import Head, Segment, Series
 from espinn_moe.head_fit import Errors
 from registry.home import Home
-from registry.schema import ContingencyRow, HeadRow
+from registry.records import ContingencyRecord, HeadRecord
 from registry.store.heads import Measured
 
 EDGE = 0.5
@@ -65,7 +65,7 @@ class Zoo:
         self.opened.append(home)
         return home
 
-    def with_head(self, name: str = "fault-a", level: float = 0.7) -> tuple[Home, ContingencyRow, HeadRow]:
+    def with_head(self, name: str = "fault-a", level: float = 0.7) -> tuple[Home, ContingencyRecord, HeadRecord]:
         home = self.again()
         row = home.register([contingency(name)])[0].row
         return home, row, home.add_head(row, head(level), measured())

@@ -1,6 +1,5 @@
 """Deploying: one active head per slot, a gate, rollback along the history, an indelible log."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -55,7 +54,7 @@ def test_a_head_beyond_the_gate_is_refused_unless_forced_with_a_reason(zoo: Zoo,
         home.deploy("fault-a", reason="  ", force=True)
     assert home.deploy("fault-a", reason="storm", force=True).forced
     last = events.events_of(home.database, "fault-a")[-1]
-    assert last.reason == "storm" and objection in json.loads(last.detail_json)["forced_against"][0]
+    assert last.reason == "storm" and objection in last.detail["forced_against"][0]
     assert deployments.active(home.database, "fault-a").head_id == made.id
 
 

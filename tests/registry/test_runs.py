@@ -1,6 +1,5 @@
 """Runs and checkpoints: statuses that mean what they say, lineage, and the default checkpoint."""
 
-import json
 from datetime import timedelta
 
 import pytest
@@ -8,13 +7,14 @@ from sqlalchemy import update
 
 from contingencies.errors import ConflictError, NotFoundError, UsageError
 from registry.home import Home
+from registry.records import RunRecord
 from registry.schema import RunRow
 from registry.store import runs
 from registry.store.events import now
 from tests.registry.makers import Zoo, contingency, head, measured
 
 
-def start(home: Home, *contingencies: int, **options) -> RunRow:
+def start(home: Home, *contingencies: int, **options) -> RunRecord:
     settings = {"config": {"width": 64}, "seed": 1, "fraction": 0.2, "code_version": "1.0"} | options
     return runs.start_run(home.database, "moe", "es-pinn", [(c, None) for c in contingencies], **settings)
 
@@ -31,7 +31,7 @@ def test_a_run_is_running_until_it_finishes_with_its_metrics(zoo: Zoo) -> None:
     runs.finish_run(home.database, run.id, {"mae_ms": 0.02, "diverged": float("nan")})
     done = runs.get_run(home.database, run.id)
     assert done.status == "finished" and done.finished_at is not None
-    assert json.loads(done.metrics_json) == {"mae_ms": 0.02, "diverged": None}
+    assert done.metrics == {"mae_ms": 0.02, "diverged": None}
     assert [member.contingency_id for member in done.members] == [1]
     with pytest.raises(ConflictError, match="is finished"):
         runs.fail_run(home.database, run.id, "too late")

@@ -1,6 +1,5 @@
 """The command that lists trained surrogates."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +8,7 @@ from zoo.commands.options import json_option, registry_options
 from zoo.commands.output import print_json
 
 if TYPE_CHECKING:
-    from registry.schema import CheckpointRow, DeploymentRow, RunRow
+    from registry.records import CheckpointRecord, DeploymentRecord, RunRecord
 
 SHOWN = 4  # members named in a line of text
 
@@ -47,20 +46,20 @@ def checkpoints(name: str | None, limit: int, home: str, registry: str | None, a
 
 
 def checkpoint_report(
-    row: "CheckpointRow", run: "RunRow | None", defaults: dict[int, int], active: "list[DeploymentRow]"
+    row: "CheckpointRecord", run: "RunRecord | None", defaults: dict[int, int], active: "list[DeploymentRecord]"
 ) -> dict[str, Any]:
     """A checkpoint as plain values; `run` is the training it came from."""
-    metrics = json.loads(row.metrics_json)
+    metrics = row.metrics
     deployed = [deployment for deployment in active if deployment.head.checkpoint_id == row.id]
     members = [
         {
-            "contingency": member.contingency.name,
-            "version": member.contingency.version,
+            "contingency": member.contingency_name,
+            "version": member.contingency_version,
             "expert": member.expert,
             "default": defaults.get(member.contingency_id) == row.id,
             "deployed": [d.alias for d in deployed if d.head.contingency_id == member.contingency_id],
         }
-        for member in sorted(row.members, key=lambda member: member.expert)
+        for member in row.members
     ]
     measured = metrics.get("measured_member")  # of a family to which an expert was added: the newcomer alone
     return {

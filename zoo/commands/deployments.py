@@ -1,6 +1,5 @@
 """Commands that decide which head answers: deploy, rollback, retire, and their history."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,12 +9,12 @@ from zoo.commands.output import print_json
 
 if TYPE_CHECKING:
     from registry.home import Home
-    from registry.schema import DeploymentRow, EventRow
+    from registry.records import DeploymentRecord, EventRecord
 
 reason_option = click.option("--reason", default="", help="Why, for the record.")
 
 
-def _report(row: "DeploymentRow") -> dict[str, Any]:
+def _report(row: "DeploymentRecord") -> dict[str, Any]:
     return {
         "deployment": row.id,
         "contingency": row.contingency,
@@ -73,7 +72,7 @@ def deploy(
         _print_change(row, "deployed" + (" against the gate" if row.forced else "") + _evidence(row), as_json)
 
 
-def _evidence(row: "DeploymentRow") -> str:
+def _evidence(row: "DeploymentRecord") -> str:
     """What the head's error was measured on, so that a gate passed on one severity is seen as such."""
     count, mean, largest = row.head.strict_count, row.head.strict_mae_s, row.head.strict_max_s
     if not count:
@@ -124,7 +123,7 @@ def retire(name: str, alias: str, reason: str, home: str, registry: str | None, 
     _print_change(row, "retired", as_json)
 
 
-def _print_change(row: "DeploymentRow", verb: str, as_json: bool, changed: bool = True) -> None:
+def _print_change(row: "DeploymentRecord", verb: str, as_json: bool, changed: bool = True) -> None:
     if as_json:
         print_json(_report(row) | {"changed": changed})
     else:
@@ -179,13 +178,13 @@ def history(name: str, alias: str | None, home: str, registry: str | None, as_js
         click.echo(f"{event['at']}  {event['action']}  {what}{until}  by {event['actor']}: {event['reason'] or '-'}")
 
 
-def _event(event: "EventRow") -> dict[str, Any]:
+def _event(event: "EventRecord") -> dict[str, Any]:
     return {
         "at": event.at.isoformat(timespec="seconds"),
         "actor": event.actor,
         "action": event.action,
         "reason": event.reason,
-        **json.loads(event.detail_json),
+        **event.detail,
     }
 
 

@@ -1,6 +1,5 @@
 """Commands that make and list heads."""
 
-import json
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -12,12 +11,11 @@ from zoo.commands.progress import PROGRESS_INTERVAL_S, progress
 
 if TYPE_CHECKING:
     from espinn_moe.head import HeadKind
-    from registry.schema import HeadRow
+    from registry.records import HeadRecord
 
 
-def head_report(row: "HeadRow") -> dict[str, Any]:
+def head_report(row: "HeadRecord") -> dict[str, Any]:
     """A head as plain values for people and programs."""
-    errors = json.loads(row.errors_json)
     return {
         "head": row.id,
         "contingency": row.contingency.name,
@@ -26,10 +24,10 @@ def head_report(row: "HeadRow") -> dict[str, Any]:
         "checkpoint": row.checkpoint_id,
         "kind": row.kind,
         "severity": [row.severity_low, row.severity_high],
-        "intervals": [{"from": a, "to": b, "status": status} for a, b, status in json.loads(row.intervals_json)],
+        "intervals": [{"from": a, "to": b, "status": status} for a, b, status in row.intervals],
         "error_bound_s": row.error_bound_s,
-        "reconstruction_mae_s": errors["reconstruction"]["mae_s"],
-        "reconstruction_max_s": errors["reconstruction"]["max_s"],
+        "reconstruction_mae_s": row.errors["reconstruction"]["mae_s"],
+        "reconstruction_max_s": row.errors["reconstruction"]["max_s"],
         "strict_severities": row.strict_count,
         "strict_mae_s": row.strict_mae_s,
         "strict_max_s": row.strict_max_s,

@@ -27,7 +27,7 @@ from zoo.commands.progress import PROGRESS_INTERVAL_S
 if TYPE_CHECKING:
     from contingencies.families import Recipe
     from registry.home import Home
-    from registry.schema import ContingencyRow
+    from registry.records import ContingencyRecord
     from zoo.heads.comparison import Example
     from zoo.heads.pipeline import PipelineResult
 
@@ -165,7 +165,7 @@ def _family_recipe(
     return None if fault is None or clearing is None else recipe_of(fault, clearing, **family)
 
 
-def _generated(home: "Home", system: str, recipe: "Recipe") -> "list[ContingencyRow]":
+def _generated(home: "Home", system: str, recipe: "Recipe") -> "list[ContingencyRecord]":
     from contingencies.errors import UsageError
     from contingencies.families import generate_family
     from contingencies.library import load_system

@@ -14,7 +14,7 @@ from zoo.commands.progress import PROGRESS_INTERVAL_S
 
 if TYPE_CHECKING:
     from espinn_moe.plan import Progress
-    from registry.schema import CheckpointRow, ContingencyRow
+    from registry.records import CheckpointRecord, ContingencyRecord
     from zoo.training.session import Trained, TrainingRequest
 
 BAR = 24  # characters
@@ -71,7 +71,7 @@ def describe(progress: "Progress") -> str:
     )
 
 
-def trained_report(request: "TrainingRequest", rows: "list[ContingencyRow]", trained: "Trained") -> dict[str, Any]:
+def trained_report(request: "TrainingRequest", rows: "list[ContingencyRecord]", trained: "Trained") -> dict[str, Any]:
     """A finished training as plain values."""
     members = [
         {
@@ -101,7 +101,7 @@ def trained_report(request: "TrainingRequest", rows: "list[ContingencyRow]", tra
 
 
 def stage_report(
-    request: "TrainingRequest", rows: "list[ContingencyRow]", trained: "Trained | CheckpointRow"
+    request: "TrainingRequest", rows: "list[ContingencyRecord]", trained: "Trained | CheckpointRecord"
 ) -> dict[str, Any]:
     """The same of one of several trainings, of which an interrupted command may have finished some."""
     from zoo.training.session import Trained

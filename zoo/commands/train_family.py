@@ -9,7 +9,7 @@ from zoo.commands.output import print_json
 from zoo.commands.train import print_trained, send_to_mlflow, stage_report, training_progress
 
 if TYPE_CHECKING:
-    from registry.schema import ContingencyRow
+    from registry.records import ContingencyRecord
     from zoo.training.session import Trained
 
 
@@ -109,7 +109,7 @@ def train_separate(
     with Home.open(home, registry) as opened:
         rows = members_of(opened, names, system)
 
-        def train(row: "ContingencyRow") -> "Trained":
+        def train(row: "ContingencyRecord") -> "Trained":
             with training_progress(f"{model} {row.name} ({rows.index(row) + 1} of {len(rows)})") as report:
                 return train_surrogate(opened, [row], request, resume=resume, report=report, measured=report.measured)
 

@@ -8,7 +8,7 @@ from contingencies.operators import compile_contingency
 from contingencies.stability import reference_cct
 from registry.home import Home
 from registry.query import Registry
-from registry.schema import ContingencyRow
+from registry.records import ContingencyRecord
 from registry.store.deployments import PRODUCTION, active
 
 
@@ -33,7 +33,7 @@ class Example:
 
 def example(
     home: Path,
-    row: ContingencyRow,
+    row: ContingencyRecord,
     contingency: Contingency,
     alpha: float | None = None,
     url: str | None = None,
@@ -44,7 +44,7 @@ def example(
     Parameters
     ----------
     home : Path
-    row : ContingencyRow
+    row : ContingencyRecord
     contingency : Contingency
     alpha : float, optional
         Severity; default: the middle of the severities that have a number, else the largest.
@@ -58,7 +58,7 @@ def example(
     return Example(row.name, alpha, answer.status, answer.cct, answer.error_bound, strict.status, strict.cct, fast.cct)
 
 
-def _telling_severity(home: Home, row: ContingencyRow, alias: str) -> float:
+def _telling_severity(home: Home, row: ContingencyRecord, alias: str) -> float:
     head = home.load_head(active(home.database, row.name, alias).head)
     intervals = head.finite_intervals
     if not intervals:

@@ -9,7 +9,6 @@ the bound, which therefore holds for the strict one. A few severities drawn at r
 short finite range, so the statuses are compared over the whole domain too, with the fast ODE.
 """
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -20,7 +19,7 @@ from contingencies.stability import Boundary, reference_boundary
 from espinn_moe.head import STATUSES, Array, Head, HeadKind
 from espinn_moe.head_fit import TOLERANCE_S, BoundaryOf, draw_severities, errors_against, fit_head
 from registry.home import Home
-from registry.schema import CheckpointRow, ContingencyRow, HeadRow
+from registry.records import CheckpointRecord, ContingencyRecord, HeadRecord
 from registry.store.heads import Measured, Statuses
 from zoo.heads.sources import checkpoint_source, reference_source
 from zoo.judging.certificates import certificate_prefix
@@ -129,29 +128,32 @@ def _reference_gap(strict: Boundary, fast: Boundary) -> float:
     return float(np.nanmax(difference)) if np.isfinite(difference).any() else 0.0
 
 
-def _worthwhile(checkpoint: CheckpointRow) -> float:
+def _worthwhile(checkpoint: CheckpointRecord) -> float:
     """A tenth of the surrogate's own mean CCT error, s: its bends below that are not worth following."""
-    mean_ms = json.loads(checkpoint.metrics_json).get("cct_mae_ms") or 0.0
+    mean_ms = checkpoint.metrics.get("cct_mae_ms") or 0.0
     return min(max(1e-4 * mean_ms, TOLERANCE_S), COARSEST_S)
 
 
-def _certificate(checkpoint: CheckpointRow, expert: int) -> dict[str, float]:
+def _certificate(checkpoint: CheckpointRecord, expert: int) -> dict[str, float]:
     """The estimated errors of one expert, as the checkpoint carries them."""
     prefix = certificate_prefix(expert)
-    metrics = json.loads(checkpoint.metrics_json)
-    return {name.removeprefix(prefix): value for name, value in metrics.items() if name.startswith(prefix)}
+    return {
+        name.removeprefix(prefix): value
+        for name, value in checkpoint.metrics.items()
+        if name.startswith(prefix) and value is not None
+    }
 
 
 def distill(
     home: Home,
-    row: ContingencyRow,
+    row: ContingencyRecord,
     source: str = "reference",
     *,
     kind: HeadKind = "chebyshev",
     strict: int = STRICT,
     seed: int = 0,
     report: Report = _silent,
-) -> HeadRow:
+) -> HeadRecord:
     """Distill and store a head of a registered contingency.
 
     `source` is "reference", "latest" (the newest finished checkpoint) or a checkpoint's number.

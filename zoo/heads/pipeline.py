@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from contingencies.errors import GateError, NotFoundError, ZooError
 from registry.home import Home
-from registry.schema import ContingencyRow, HeadRow
+from registry.records import ContingencyRecord, HeadRecord
 from registry.store import contingencies as contingency_store
 from registry.store import heads, runs
 from registry.store.deployments import PRODUCTION, Gate
@@ -67,7 +67,7 @@ class PipelineResult:
 
 def run_pipeline(
     home: Home,
-    rows: Sequence[ContingencyRow],
+    rows: Sequence[ContingencyRecord],
     request: "TrainingRequest",
     executor: Executor,
     *,
@@ -84,7 +84,7 @@ def run_pipeline(
     Parameters
     ----------
     home : Home
-    rows : sequence of ContingencyRow
+    rows : sequence of ContingencyRecord
         Registered contingencies; several need a model for families.
     request : TrainingRequest
     executor : Executor
@@ -124,7 +124,7 @@ def run_pipeline(
 
 
 def _train_once(
-    home: Home, rows: Sequence[ContingencyRow], request: "TrainingRequest", fresh: bool, report: Report
+    home: Home, rows: Sequence[ContingencyRecord], request: "TrainingRequest", fresh: bool, report: Report
 ) -> dict[str, Any]:
     """The checkpoint of a request: found when the same has been trained before."""
     job = Job("zoo.training.session:train_surrogate", {**asdict(request), "members": [row.sha256 for row in rows]}, {})
@@ -165,7 +165,7 @@ def _is_there(home: Home, known: dict[str, Any]) -> bool:
 # --- heads ------------------------------------------------------------------------------------
 
 
-def _distill_job(home: Home, row: ContingencyRow, trained: dict[str, Any], strict: int, url: str | None) -> Job:
+def _distill_job(home: Home, row: ContingencyRecord, trained: dict[str, Any], strict: int, url: str | None) -> Job:
     inputs = {"contingency": row.sha256, "digest": trained["digest"], "strict": strict}
     context = {"checkpoint": trained["checkpoint"], "home": str(home.path.resolve()), "url": url}
     return Job("zoo.heads.pipeline:distill_member", inputs, context)
@@ -196,7 +196,7 @@ def distill_member(
     return {"head": head.id, "digest": head.digest}
 
 
-def _has_head(home: Home, row: ContingencyRow, known: dict[str, Any] | None) -> bool:
+def _has_head(home: Home, row: ContingencyRecord, known: dict[str, Any] | None) -> bool:
     """Whether the registry still has the head that a result speaks of."""
     if known is None or "lost" in known:  # an older version's, whose heads do not carry their statuses
         return False
@@ -207,7 +207,7 @@ def _has_head(home: Home, row: ContingencyRow, known: dict[str, Any] | None) -> 
         return False
 
 
-def _deploy(home: Home, row: ContingencyRow, item: Done, gate: Gate | None, alias: str, reason: str) -> MemberResult:
+def _deploy(home: Home, row: ContingencyRecord, item: Done, gate: Gate | None, alias: str, reason: str) -> MemberResult:
     if item.result is None:
         detail = item.error or "no result"
         return MemberResult(row.name, row.version, "failed", "unknown", None, None, None, None, detail)
@@ -222,9 +222,7 @@ def _deploy(home: Home, row: ContingencyRow, item: Done, gate: Gate | None, alia
     return MemberResult(row.name, row.version, outcome, head_status(head), head.id, *errors, detail)
 
 
-def head_status(head: HeadRow) -> str:
+def head_status(head: HeadRecord) -> str:
     """ "finite" when some severity has a number; otherwise what every severity is, such as right-censored."""
-    import json
-
-    found = sorted({status for _, _, status in json.loads(head.intervals_json)})
+    found = sorted({status for _, _, status in head.intervals})
     return "finite" if "finite" in found else " or ".join(found)

@@ -4,7 +4,7 @@ from contingencies.errors import IntegrityError, UsageError
 from contingencies.library import Contingency
 from espinn_moe.head_fit import BoundaryOf
 from registry.home import Home
-from registry.schema import CheckpointRow, ContingencyRow
+from registry.records import CheckpointRecord, ContingencyRecord
 from zoo.lookup import expert_of
 
 
@@ -17,7 +17,7 @@ def reference_source(contingency: Contingency) -> BoundaryOf:
     return lambda alpha: reference_boundary(operators, alpha, "fast")
 
 
-def checkpoint_source(home: Home, row: ContingencyRow, checkpoint: CheckpointRow) -> BoundaryOf:
+def checkpoint_source(home: Home, row: ContingencyRecord, checkpoint: CheckpointRecord) -> BoundaryOf:
     """The learned boundary of a stored surrogate: its hard CCTs, by which heads are judged."""
     from espinn_moe.boundary import learned_boundary
     from espinn_moe.margins import HARD

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from contingencies.stability import Boundary
     from espinn_moe.surrogate import Surrogate
     from registry.home import Home
-    from registry.schema import CheckpointRow
+    from registry.records import CheckpointRecord
     from zoo.judging.metrics import TrajectoryTotals
 
 FAMILY_SYSTEM = "ieee39"
@@ -120,17 +120,17 @@ def train(training: dict[str, Any], version: str, home: str, registry: str | Non
         "run": checkpoint.run_id,
         "digest": checkpoint.digest,
         "parameters": checkpoint.parameters,
-        "metrics": metrics_of(checkpoint.metrics_json),
+        "metrics": dict(checkpoint.metrics),
     }
 
 
 @contextmanager
-def _kept_checkpoints(home: "Home") -> Iterator["list[CheckpointRow]"]:
+def _kept_checkpoints(home: "Home") -> Iterator["list[CheckpointRecord]"]:
     """Checkpoints that are stored meanwhile: a training that raises may have kept one all the same."""
-    kept: list[CheckpointRow] = []
+    kept: list[CheckpointRecord] = []
     store = home.add_checkpoint
 
-    def add(*content: Any, **detail: Any) -> "CheckpointRow":
+    def add(*content: Any, **detail: Any) -> "CheckpointRecord":
         kept.append(store(*content, **detail))
         return kept[-1]
 
@@ -139,14 +139,6 @@ def _kept_checkpoints(home: "Home") -> Iterator["list[CheckpointRow]"]:
         yield kept
     finally:
         home.add_checkpoint = store  # type: ignore[method-assign]
-
-
-def metrics_of(text: str) -> dict[str, float]:
-    """Stored metrics."""
-    import json
-
-    found: dict[str, float] = json.loads(text)
-    return found
 
 
 def measure(

@@ -23,7 +23,7 @@ from espinn_moe.plan import Clock, Progress, TrainingPlan
 from espinn_moe.surrogate import Surrogate
 from espinn_moe.train import Objective, TrainingResult, train
 from registry.home import Home
-from registry.schema import CheckpointRow, ContingencyRow
+from registry.records import CheckpointRecord, ContingencyRecord
 from registry.store import contingencies as contingency_store
 from registry.store import runs
 from zoo.judging.certificates import certificate_prefix, member_certificate
@@ -44,10 +44,10 @@ State = dict[str, Tensor]
 class Family:
     """A trained model of a family, as a checkpoint holds it."""
 
-    row: CheckpointRow
+    row: CheckpointRecord
     model: str
     surrogate: Surrogate
-    members: tuple[ContingencyRow, ...]  # in the order of the experts
+    members: tuple[ContingencyRecord, ...]  # in the order of the experts
     contingencies: tuple[Contingency, ...]
 
 
@@ -88,7 +88,7 @@ def load_family(home: Home, checkpoint_id: int) -> Family:
 def add_expert(
     home: Home,
     checkpoint_id: int,
-    row: ContingencyRow,
+    row: ContingencyRecord,
     *,
     fraction: float = 1.0,
     seed: int = 0,
@@ -106,7 +106,7 @@ def add_expert(
     home : Home
     checkpoint_id : int
         The family; it stays as it is and becomes the parent of the new checkpoint.
-    row : ContingencyRow
+    row : ContingencyRecord
         The new member.
     fraction, seed
         Of the new member's scenarios.
@@ -237,7 +237,9 @@ def _state_path(home: Home, config: dict[str, Any]) -> Path:
     return home.path / FOLDER / f"expert-{_identity(config)[:24]}.safetensors"
 
 
-def _start_run(home: Home, family: Family, row: ContingencyRow, scenarios: ScenarioSet, config: dict[str, Any]) -> Any:
+def _start_run(
+    home: Home, family: Family, row: ContingencyRecord, scenarios: ScenarioSet, config: dict[str, Any]
+) -> Any:
     dataset = runs.add_dataset(
         home.database, row.id, scenarios.digest, scenarios.description, scenarios.fraction, scenarios.seed
     )
@@ -250,12 +252,12 @@ def _start_run(home: Home, family: Family, row: ContingencyRow, scenarios: Scena
 # --- removing ---------------------------------------------------------------------------------
 
 
-def remove_expert(home: Home, checkpoint_id: int, name: str) -> tuple[CheckpointRow, tuple[str, ...]]:
+def remove_expert(home: Home, checkpoint_id: int, name: str) -> tuple[CheckpointRecord, tuple[str, ...]]:
     """A new checkpoint without one member; heads that came from the parent stay as they are.
 
     Returns
     -------
-    (CheckpointRow, names of the members that are left)
+    (CheckpointRecord, names of the members that are left)
     """
     family = load_family(home, checkpoint_id)
     named = contingency_store.find(home.database, name)
@@ -284,7 +286,7 @@ def remove_expert(home: Home, checkpoint_id: int, name: str) -> tuple[Checkpoint
 
 def _certificates(family: Family, places: dict[int, int]) -> dict[str, float]:
     """The parent's certificates of members {of the parent: of the child}, whose answers are the same."""
-    known: dict[str, float] = json.loads(family.row.metrics_json)
+    known: dict[str, float] = {name: value for name, value in family.row.metrics.items() if value is not None}
     return {
         certificate_prefix(after) + name.removeprefix(certificate_prefix(before)): value
         for before, after in places.items()
@@ -314,11 +316,11 @@ def _store(
     family: Family,
     surrogate: Surrogate,
     contingencies: Sequence[Contingency],
-    rows: Sequence[ContingencyRow],
+    rows: Sequence[ContingencyRecord],
     training: dict[str, Any],
     metrics: dict[str, float],
     run_id: int | None = None,
-) -> CheckpointRow:
+) -> CheckpointRecord:
     return home.add_checkpoint(
         checkpoints.to_bytes(family.model, surrogate, contingencies, training),
         surrogate.n_parameters,

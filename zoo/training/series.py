@@ -8,7 +8,7 @@ from contingencies.errors import NotFoundError, UsageError
 from espinn_moe.plan import Progress
 from espinn_moe.surrogate import Surrogate
 from registry.home import Home
-from registry.schema import CheckpointRow, ContingencyRow
+from registry.records import CheckpointRecord, ContingencyRecord
 from registry.store import contingencies as store
 from registry.store import runs
 from zoo.lookup import find_registered
@@ -19,7 +19,7 @@ from zoo.training.session import Trained, TrainingRequest, train_surrogate
 from zoo.work.jobs import FOLDER, Job, Results
 
 
-def members_of(home: Home, names: Sequence[str] = (), system: str | None = None) -> list[ContingencyRow]:
+def members_of(home: Home, names: Sequence[str] = (), system: str | None = None) -> list[ContingencyRecord]:
     """The contingencies of a family, in order of name unless named.
 
     Parameters
@@ -66,7 +66,7 @@ class DoneBefore:
     home : Home
     command : str
         The function that makes them.
-    rows : sequence of ContingencyRow
+    rows : sequence of ContingencyRecord
         The members.
     request : TrainingRequest
         What the command asks for.
@@ -80,7 +80,7 @@ class DoneBefore:
         self,
         home: Home,
         command: str,
-        rows: Sequence[ContingencyRow],
+        rows: Sequence[ContingencyRecord],
         request: TrainingRequest,
         fractions: Sequence[float] = (),
         *,
@@ -98,7 +98,7 @@ class DoneBefore:
             self.forget()
         self._finished: dict[str, int] = self._results.get(self._job.key) or {}
 
-    def checkpoint(self, training: str) -> CheckpointRow | None:
+    def checkpoint(self, training: str) -> CheckpointRecord | None:
         """What a training of this name left, unless it is unfinished or its checkpoint is gone."""
         with suppress(NotFoundError):
             if training in self._finished:
@@ -117,14 +117,14 @@ class DoneBefore:
 
 def train_through(
     home: Home,
-    rows: Sequence[ContingencyRow],
+    rows: Sequence[ContingencyRecord],
     request: TrainingRequest,
     fractions: Sequence[float],
     *,
     resume: bool = True,
     report: Callable[[Progress], None] | None = None,
     measured: Callable[[int, int], None] | None = None,
-) -> list[tuple[TrainingRequest, Trained | CheckpointRow]]:
+) -> list[tuple[TrainingRequest, Trained | CheckpointRecord]]:
     """Train one model through growing data fractions, each stage from the weights of the last.
 
     The budget is shared equally by the stages. Every stage leaves a checkpoint whose parent is the last one's; stages
@@ -136,7 +136,7 @@ def train_through(
         assert total is not None
         minutes = total / len(fractions)
     before = DoneBefore(home, "train_through", rows, request, fractions, resume=resume)
-    stages: list[tuple[TrainingRequest, Trained | CheckpointRow]] = []
+    stages: list[tuple[TrainingRequest, Trained | CheckpointRecord]] = []
     parent_id: int | None = None
     parent: Surrogate | None = None
     for fraction in fractions:
@@ -159,12 +159,12 @@ def train_through(
 
 def train_each(
     home: Home,
-    rows: Sequence[ContingencyRow],
+    rows: Sequence[ContingencyRecord],
     request: TrainingRequest,
     *,
     resume: bool = True,
-    train: Callable[[ContingencyRow], Trained],
-) -> Iterator[tuple[ContingencyRow, Trained | CheckpointRow]]:
+    train: Callable[[ContingencyRecord], Trained],
+) -> Iterator[tuple[ContingencyRecord, Trained | CheckpointRecord]]:
     """One model for each member, in order; those that an interrupted command finished are given by their checkpoints.
 
     Parameters

@@ -27,7 +27,7 @@ from espinn_moe.state_file import tree_from_bytes
 from espinn_moe.surrogate import Surrogate
 from espinn_moe.train import TrainingError, TrainingResult, train
 from registry.home import Home
-from registry.schema import ContingencyRow, RunRow
+from registry.records import ContingencyRecord, RunRecord
 from registry.spool import RunSpool
 from registry.store import runs
 from zoo.judging.certificates import member_certificate
@@ -131,7 +131,7 @@ def prepare(contingencies: Sequence[Contingency], request: TrainingRequest) -> P
 
 def train_surrogate(
     home: Home,
-    rows: Sequence[ContingencyRow],
+    rows: Sequence[ContingencyRecord],
     request: TrainingRequest,
     *,
     resume: bool = True,
@@ -146,7 +146,7 @@ def train_surrogate(
     ----------
     home : Home
         Where states, checkpoint and records go.
-    rows : sequence of ContingencyRow
+    rows : sequence of ContingencyRecord
         The members, in order.
     request : TrainingRequest
     resume : bool
@@ -217,7 +217,7 @@ def _train(
 
 def _keep(
     home: Home,
-    rows: Sequence[ContingencyRow],
+    rows: Sequence[ContingencyRecord],
     prepared: Prepared,
     result: TrainingResult,
     balance: dict[str, Any],
@@ -275,7 +275,7 @@ def _metrics(errors: Sequence[CCTErrors], result: TrainingResult) -> dict[str, f
 class _Record:
     """The run in the registry and in the diary; a killed process's run is taken up again."""
 
-    def __init__(self, home: Home, rows: Sequence[ContingencyRow], prepared: Prepared, state_path: Path) -> None:
+    def __init__(self, home: Home, rows: Sequence[ContingencyRecord], prepared: Prepared, state_path: Path) -> None:
         self.home = home
         self.note = state_path.with_suffix(".json")  # which run an unfinished state belongs to
         request = prepared.request
@@ -298,7 +298,7 @@ class _Record:
         self.spool.tags({"contingencies": ",".join(r.name for r in rows), "model": request.model})
         self.last_beat = self.last_point = 0.0
 
-    def _unfinished(self, state_path: Path) -> RunRow | None:
+    def _unfinished(self, state_path: Path) -> RunRecord | None:
         """The run that a kill left open, when its state is there to be continued."""
         if not (state_path.is_file() and self.note.is_file()):
             return None

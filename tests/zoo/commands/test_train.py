@@ -74,8 +74,8 @@ def test_training_stores_a_checkpoint_that_becomes_the_default(trained):
         assert checkpoint.parameters == made["parameters"]
         record = runs.get_run(opened.database, made["run"])
     assert record.status == "finished"
-    assert json.loads(record.metrics_json)["steps"] == 120
-    assert json.loads(record.config_json)["fraction"] == 0.1
+    assert record.metrics["steps"] == 120
+    assert record.config["fraction"] == 0.1
     assert made["members"][0]["finite"] > 0
 
 

@@ -43,7 +43,7 @@ def test_the_head_answers_the_published_severity_as_the_strict_ode_does(tmp_path
         made = distill(home, row, strict=2, report=lambda stage, done, total: stages.append((stage, done, total)))
         assert ("strict", 2, 2) in stages
         assert made.source == "reference" and made.strict_count == 2 and made.strict_max_s < 2e-5
-        errors = json.loads(made.errors_json)
+        errors = made.errors
         assert errors["reconstruction"]["mae_s"] < 2e-5 and errors["reference"]["finite"] == 99
         home.deploy(row.name, reason="test")
     strict = reference_boundary(compile_contingency(load_contingency(row.name)), np.array([0.9]), "strict")
@@ -77,7 +77,7 @@ def test_an_unmeasured_head_is_stored_but_not_deployed(tmp_path) -> None:
     with Home.open(tmp_path) as home:
         row = find_registered(home, "ieee30-bus-7-remove-4-6")
         made = distill(home, row, strict=0)
-        assert made.error_bound_s is None and json.loads(made.intervals_json) == [[0.0, 1.0, "right-censored"]]
+        assert made.error_bound_s is None and made.intervals == ((0.0, 1.0, "right-censored"),)
         with pytest.raises(GateError, match="not measured"):
             home.deploy(row.name, reason="x")
 
@@ -104,7 +104,7 @@ def test_a_surrogates_checkpoint_is_distilled_by_the_same_path_and_gated_by_its_
         made = distill(home, row, "latest", strict=2)
         assert (made.source, made.checkpoint_id) == ("checkpoint", checkpoint.id)
         assert made.strict_mae_s == pytest.approx(3e-3, abs=1e-4)
-        errors = json.loads(made.errors_json)
+        errors = made.errors
         assert errors["reconstruction"]["mae_s"] < 2e-5
         assert errors["detail"]["certificate"] == {"estimated_mae_s": 2.9e-3}, "the certificate travels with the head"
         assert made.error_bound_s >= 3e-3

@@ -75,7 +75,7 @@ def test_an_entry_trains_into_the_registry_and_measures_what_it_trained(ran):
     with Home.open(home) as opened:
         (run,) = runs.runs(opened.database)
         assert run.model == training.model
-        assert json.loads(run.config_json)["plan"]["minutes"] == training.minutes
+        assert run.config["plan"]["minutes"] == training.minutes
     assert section.tables[0].rows[0].cells[0].ours is not None
     assert [each.stage for each in said[:3]] == ["training", "measuring", "measuring"]
 

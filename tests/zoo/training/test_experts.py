@@ -155,10 +155,10 @@ def test_certificates_of_the_others_travel_with_the_family(home, contingencies):
             {"loss": 1.0, "expert_0_estimated_mae_s": 1e-5, "expert_1_estimated_mae_s": 2e-5}
         )
     grown = add_expert(home, parent.id, rows[2], fraction=0.01, steps=1)
-    metrics = json.loads(runs.get_checkpoint(home.database, grown.checkpoint_id).metrics_json)
+    metrics = runs.get_checkpoint(home.database, grown.checkpoint_id).metrics
     assert metrics == {"expert_0_estimated_mae_s": 1e-5, "expert_1_estimated_mae_s": 2e-5}
     left, _ = remove_expert(home, grown.checkpoint_id, NAMES[0])
-    assert json.loads(left.metrics_json) == {"expert_0_estimated_mae_s": 2e-5}
+    assert left.metrics == {"expert_0_estimated_mae_s": 2e-5}
 
 
 def test_commands_add_and_remove_an_expert(home, contingencies):
