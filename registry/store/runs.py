@@ -180,7 +180,7 @@ def add_checkpoint(
     Parameters
     ----------
     kind : str
-        Which loader reads it (`zoo.heads.sources.LOADERS`).
+        Which loader reads it (`zoo.surrogates.checkpoints.KIND`).
     members : {contingency id: expert index}
     parent_id : int, optional
         The checkpoint it was continued from.
