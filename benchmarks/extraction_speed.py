@@ -20,7 +20,8 @@ import torch
 
 from contingencies.library import Contingency, load_contingency
 from contingencies.operators import compile_contingency
-from contingencies.stability import Boundary, reference_boundary
+from contingencies.references import reference_boundary
+from contingencies.stability import Boundary
 from espinn_moe.boundary import learned_boundary
 from espinn_moe.margins import MarginRule, default_rule
 from espinn_moe.surrogate import Surrogate

@@ -15,7 +15,7 @@ import argparse
 
 from contingencies.library import load_contingency
 from contingencies.operators import compile_contingency
-from contingencies.stability import reference_boundary
+from contingencies.references import reference_boundary
 from espinn_moe.head_fit import draw_severities, errors_against, fit_head
 from espinn_moe.head_network import train
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from contingencies.library import load_contingency
 from contingencies.operators import compile_contingency
-from contingencies.stability import reference_cct
+from contingencies.references import reference_cct
 from registry import Registry
 from registry.home import Home
 from zoo.heads.distill import distill

@@ -12,7 +12,7 @@ import numpy as np
 from contingencies.library import load_contingency
 from contingencies.ode import trajectory_grid
 from contingencies.operators import compile_contingency
-from contingencies.stability import reference_cct
+from contingencies.references import reference_cct
 
 PRIMARY = "ieee30-line-3-4-restore"
 BOUNDARIES = ("ieee9-mech-g2-restore", "ieee14-line-4-5-remove", "ieee30-bus-3-trip", "ieee30-line-3-4-remove")

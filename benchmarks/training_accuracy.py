@@ -17,7 +17,8 @@ import numpy as np
 import torch
 
 from contingencies.library import load_contingency
-from contingencies.stability import Boundary, reference_boundary
+from contingencies.references import reference_boundary
+from contingencies.stability import Boundary
 from espinn_moe.boundary import learned_boundary
 from espinn_moe.margins import HARD, SMOOTH, MarginRule
 from espinn_moe.plan import Progress

@@ -20,11 +20,12 @@ from contingencies.dae_network import (
     post_network,
     pre_fault_network,
 )
-from contingencies.dae_step import Leg, PhaseSolver, peak_separation, whole_steps
+from contingencies.dae_step import Leg, PhaseSolver, whole_steps
 from contingencies.errors import UsageError
 from contingencies.network import Complex, Float
 from contingencies.operators import PhaseOperators
-from contingencies.stability import CCT, candidates, check_scenario, first_crossing
+from contingencies.separation import peak, spread
+from contingencies.stability import CCT, Crossing, candidates, check_scenario, first_crossing
 
 __all__ = ["DAE", "DEFAULT_STEP_S", "DaeTrajectory", "ZipLoads", "dae_cct", "dae_margins", "simulate_dae"]
 
@@ -43,7 +44,8 @@ class DaeTrajectory:
     @property
     def separation(self) -> Float:
         """Largest pairwise angle separation d(t), rad (k,)."""
-        return np.ptp(self.delta, axis=1)
+        largest: Float = spread(self.delta)
+        return largest
 
 
 class DAE:
@@ -122,21 +124,26 @@ class DAE:
         on = self._fault_on(float(times.max()) - self.operators.window.t_f, limit)
         return np.array([self._peak(on, float(t), limit) for t in times]) - self.operators.max_separation
 
+    def first_crossing(self, t_c: Float) -> Crossing:
+        """First crossing over a scan of clearing instants."""
+        # Signs suffice for the root, and beyond the crossing a network with ZIP loads may have no solution.
+        return first_crossing(lambda instants: self.margins(instants, stop_at_crossing=True), t_c)
+
     def _peak(self, on: Leg, t_c: float, limit: float) -> float:
         """Peak separation over the study, rad; some value above the limit once that is passed."""
         window = self.operators.window
         duration = t_c - window.t_f
         full = min(whole_steps(duration, self.step), len(on.t) - 1)
-        peak = float(np.ptp(on.delta[: full + 1], axis=1).max())
-        if peak > limit:
-            return peak
+        largest = float(spread(on.delta[: full + 1]).max())
+        if largest > limit:
+            return largest
         last = self._on.leg(on.delta[full], on.omega[full], duration - on.t[full], limit, on.V[full])
         t = np.append(on.t[: full + 1], on.t[full] + last.t[1:])
-        peak = peak_separation(t, np.append(on.delta[: full + 1], last.delta[1:], axis=0))
-        if peak > limit:
-            return peak
+        largest = _top(t, np.append(on.delta[: full + 1], last.delta[1:], axis=0))
+        if largest > limit:
+            return largest
         after = self._after.leg(last.delta[-1], last.omega[-1], window.T - t_c, limit)
-        return max(peak, peak_separation(after.t, after.delta))
+        return max(largest, _top(after.t, after.delta))
 
     def _fault_on(self, duration: float, limit: float) -> Leg:
         """The fault-on leg in full steps, as long as the duration needs or until the limit is passed."""
@@ -144,7 +151,7 @@ class DAE:
         if leg is None:
             leg = self._on.leg(self.operators.delta_0, np.ones(self.operators.n_machines), 0.0)
         missing = whole_steps(duration, self.step) - (len(leg.t) - 1)
-        if missing > 0 and np.ptp(leg.delta[-1]) <= limit:
+        if missing > 0 and spread(leg.delta[-1]) <= limit:
             more = self._on.leg(leg.delta[-1], leg.omega[-1], missing * self.step, limit, leg.V[-1])
             leg = Leg(
                 t=self.step * np.arange(len(leg.t) + len(more.t) - 1.0),
@@ -154,6 +161,11 @@ class DAE:
             )
         self._on_leg = leg
         return leg
+
+
+def _top(t: Float, delta: Float) -> float:
+    """Largest separation of angles (k, n) at times (k,), rad; between steps the vertex of a parabola through three."""
+    return float(peak(spread(delta), t)[0])
 
 
 def simulate_dae(
@@ -179,7 +191,5 @@ def dae_cct(
     operators: PhaseOperators, alpha: float, step: float = DEFAULT_STEP_S, loads: ZipLoads | None = None
 ) -> CCT:
     """Hard CCT of one severity on the full network."""
-    dae = DAE(operators, alpha, step, loads)
-    # Signs suffice for the root, and beyond the crossing a network with ZIP loads may have no solution.
-    crossing = first_crossing(lambda t_c: dae.margins(t_c, stop_at_crossing=True), candidates(operators))
+    crossing = DAE(operators, alpha, step, loads).first_crossing(candidates(operators))
     return CCT(alpha, crossing.status, crossing.t_c, crossing.restabilises, operators.window.t_f, "dae")

@@ -18,6 +18,7 @@ from contingencies import swing
 from contingencies.dae_network import PhaseArrays, PhaseNetwork, factorised
 from contingencies.errors import SolverError
 from contingencies.network import Complex, Float
+from contingencies.separation import spread
 
 NEWTON_TOLERANCE = 1e-8  # largest residual: rad in the angle equations, pu current in the network's
 NEWTON_ITERATIONS = 15
@@ -50,18 +51,6 @@ class Leg:
     delta: Float  # (k, n)
     omega: Float  # (k, n)
     V: Complex  # (k, N)
-
-
-def peak_separation(t: Float, delta: Float) -> float:
-    """Largest separation of angles (k, n) at times (k,), rad; between steps the vertex of a parabola through three."""
-    d = np.ptp(delta, axis=1)
-    k = int(d.argmax())
-    if not 0 < k < len(d) - 1:
-        return float(d[k])
-    before, after = t[k] - t[k - 1], t[k + 1] - t[k]
-    rise, fall = (d[k] - d[k - 1]) / before, (d[k + 1] - d[k]) / after
-    slope, curvature = (rise * after + fall * before) / (before + after), (fall - rise) / (before + after)
-    return float(d[k] - (slope**2 / (4.0 * curvature) if curvature < 0 else 0.0))
 
 
 def whole_steps(duration: float, step: float) -> int:
@@ -215,13 +204,13 @@ class PhaseSolver:
         deltas[0], omegas[0] = delta, omega
         Vs[0] = self.voltages(deltas[0]) if V is None else V
         row, last = 0, len(t) - 1
-        while row < last and np.ptp(deltas[row]) <= limit:
+        while row < last and spread(deltas[row]) <= limit:
             factors = self._factors or self._factorise(deltas[row], Vs[row])
             iterations = min(CHORD_ITERATIONS, NEWTON_ITERATIONS)
             reached = march(
                 self.network.arrays, factors, t, row, limit, NEWTON_TOLERANCE, iterations, deltas, omegas, Vs
             )
-            if reached < last and np.ptp(deltas[reached]) <= limit:  # too slow: the factorisation is out of date
+            if reached < last and spread(deltas[reached]) <= limit:  # too slow: the factorisation is out of date
                 if reached == row:
                     reached += 1
                     deltas[reached], omegas[reached], Vs[reached] = self._newton_step(

@@ -10,7 +10,7 @@ is compiled from `contingencies.swing`; E_i E_j is folded into the admittance be
 import numba
 import numpy as np
 
-from contingencies import swing
+from contingencies import separation, swing
 
 MAX_LANES = 32  # cost per lane: 72 ns per field at 8 lanes, 38 at 16, 34 at 32, flat above
 FLAGS = {"contract", "nsz", "arcp", "reassoc"}  # fused multiply-add and vector sums, but NaN stays NaN
@@ -18,6 +18,7 @@ FLAGS = {"contract", "nsz", "arcp", "reassoc"}  # fused multiply-add and vector 
 angle_rate = numba.njit(inline="always")(swing.angle_rate)
 acceleration = numba.njit(inline="always")(swing.acceleration)
 air_gap_power = numba.njit(inline="always")(swing.air_gap_power)
+vertex = numba.njit(inline="always")(separation.vertex)
 
 TWO_PI_HI, TWO_PI_LO = 6.283185307179586, 2.4492935982947064e-16
 INVERSE_TWO_PI = 0.15915494309189535
@@ -218,9 +219,8 @@ def peak_separations(
             separation_lanes(delta, now, high, low)
             running = False
             for l in range(lanes):
-                curvature = 2.0 * last[l] - before[l] - now[l]
-                if last[l] >= now[l] and last[l] > before[l] and curvature > 0.0:
-                    peak[l] = max(peak[l], last[l] + (now[l] - before[l]) ** 2 / (8.0 * curvature))
+                if last[l] >= now[l] and last[l] > before[l]:
+                    peak[l] = max(peak[l], vertex(before[l], last[l], now[l], 1.0, 1.0)[0])
                 peak[l] = max(peak[l], now[l])
                 before[l] = last[l]
                 last[l] = now[l]

@@ -2,11 +2,10 @@
 
 Strict is the paper's protocol: DOP853 at tight tolerances, restarted at every event, sampled each
 millisecond, every clearing instant simulated on its own. Fast integrates the fault-on leg once per
-severity, starts every clearing instant from it, and runs eight post-clearing legs at a time in
+severity, starts every clearing instant from it, and runs many post-clearing legs at a time in
 compiled RK4 (`contingencies.kernels`). Both drive the swing field of `contingencies.swing`.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -18,32 +17,12 @@ from contingencies.network import Complex, Float
 from contingencies.operators import PhaseOperators
 from contingencies.stability import Crossing, check_scenario, first_crossing
 from contingencies.swing import swing_field
+from contingencies.trajectories import SAMPLE_S, Trajectory, output_times
 
 RTOL, ATOL = 1e-9, 1e-11  # the paper's tolerances
-SAMPLE_S = 1e-3  # h_t, the paper's trajectory sampling
-OUTPUT_S = 1e-2  # grid on which trajectories are shown and learned
 MAX_STEP_S = 1e-2  # RK4 step; moves no benchmark CCT by more than 1.4e-7 s against 1 ms steps
 SECTION_POINTS = 16  # that many margins cost little more than one in the compiled integrator
 STEP_ANGLE_RAD = 0.2  # largest phase advance per step of the fastest conceivable swing mode
-
-
-@dataclass(frozen=True, eq=False)
-class Trajectory:
-    """States over time; delta (k, n) in rad, omega (k, n) in pu."""
-
-    t: Float
-    delta: Float
-    omega: Float
-
-    @property
-    def separation(self) -> Float:
-        """Largest pairwise angle separation d(t), rad (k,)."""
-        return np.ptp(self.delta, axis=1)
-
-
-def output_times(operators: PhaseOperators, spacing: float = OUTPUT_S) -> Float:
-    """The output grid 0, spacing, ..., T."""
-    return np.linspace(0.0, operators.window.T, round(operators.window.T / spacing) + 1)
 
 
 # --- strict -----------------------------------------------------------------------------------

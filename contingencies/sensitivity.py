@@ -15,10 +15,12 @@ from scipy.integrate import solve_ivp
 
 from contingencies.errors import SolverError
 from contingencies.network import Complex, Float
-from contingencies.ode import ATOL, RTOL, SAMPLE_S
+from contingencies.ode import ATOL, RTOL
 from contingencies.operators import PhaseOperators
+from contingencies.separation import peak, spread
 from contingencies.stability import check_scenario
 from contingencies.swing import swing_field
+from contingencies.trajectories import SAMPLE_S
 
 Field = Callable[[float, Float], Float]
 Solution = Callable[[float | Float], Float]  # instants () or (k,) -> components (m,) or (m, k)
@@ -147,11 +149,5 @@ def _integrate(operators: PhaseOperators, field: Field, y: Float, start: float, 
 def _peak(solution: Solution, start: float, end: float, n: int) -> tuple[float, float]:
     """When the separation peaks in a phase, and its value: millisecond samples, then the vertex of a parabola."""
     t = np.linspace(start, end, max(3, int(np.ceil((end - start) / SAMPLE_S)) + 1))
-    d = np.ptp(solution(t)[:n], axis=0)
-    k = int(d.argmax())
-    if 0 < k < len(t) - 1:
-        curvature = 2.0 * d[k] - d[k - 1] - d[k + 1]
-        if curvature > 0:
-            t_peak = float(t[k] + 0.5 * (t[1] - t[0]) * (d[k + 1] - d[k - 1]) / curvature)
-            return t_peak, float(np.ptp(solution(t_peak)[:n]))
-    return float(t[k]), float(d[k])
+    t_peak = float(peak(spread(solution(t)[:n].T), t)[1])
+    return t_peak, float(spread(solution(t_peak)[:n]))

@@ -19,8 +19,6 @@ from contingencies.network import Float
 from contingencies.operators import PhaseOperators
 
 Status = Literal["finite", "right-censored", "left-censored"]
-Reference = Literal["strict", "fast", "dae"]
-REFERENCES: tuple[Reference, ...] = ("strict", "fast", "dae")
 
 CANDIDATE_SPACING_S = 1e-2  # h_c, the paper's clearing grid: 101 candidates in a window of 1 s
 RESOLUTION_S = 2e-4  # an unstable sliver narrower than this may be overlooked
@@ -259,41 +257,6 @@ def check_scenario(operators: PhaseOperators, alpha: float, t_c: float | None = 
             f"clearing instant t_c = {t_c} s is not between the fault (t_f = {window.t_f} s) and the end of the study "
             f"(T = {window.T} s); t_c is an instant, not a duration."
         )
-
-
-def reference_cct(operators: PhaseOperators, alpha: float, reference: Reference = "fast") -> CCT:
-    """Hard CCT of one severity by a reference simulator."""
-    check_scenario(operators, alpha)
-    if reference == "fast":
-        from contingencies.ode import FastODE
-
-        crossing = FastODE(operators, alpha).first_crossing(candidates(operators))
-    elif reference == "strict":
-        from contingencies.ode import strict_margins
-
-        crossing = first_crossing(lambda t_c: strict_margins(operators, alpha, t_c), candidates(operators))
-    elif reference == "dae":
-        from contingencies.dae import dae_cct
-
-        return dae_cct(operators, alpha)
-    else:
-        raise UsageError(f"reference {reference!r} is not known; use one of {', '.join(REFERENCES)}.")
-    return CCT(alpha, crossing.status, crossing.t_c, crossing.restabilises, operators.window.t_f, reference)
-
-
-def reference_boundary(
-    operators: PhaseOperators,
-    alpha: Float,
-    reference: Reference = "fast",
-    report: Callable[[int], None] | None = None,
-) -> Boundary:
-    """Hard CCT over severities (m,); `report` is told how many are done."""
-    answers = []
-    for value in np.asarray(alpha, dtype=float).ravel():
-        answers.append(reference_cct(operators, float(value), reference))
-        if report:
-            report(len(answers))
-    return boundary_of(answers, reference)
 
 
 def boundary_of(answers: list[CCT], reference: str) -> Boundary:

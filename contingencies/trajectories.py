@@ -1,29 +1,36 @@
-"""One scenario by any reference simulator, and as a table."""
+"""Trajectories of the rotor angles and speeds: the value, its output grid, and the table it is written as."""
 
 import io
+from dataclasses import dataclass
 
 import numpy as np
 
-from contingencies.errors import UsageError
-from contingencies.ode import Trajectory, fast_trajectory, strict_trajectory
+from contingencies.network import Float
 from contingencies.operators import PhaseOperators
-from contingencies.stability import REFERENCES, Reference
+from contingencies.separation import spread
+
+SAMPLE_S = 1e-3  # h_t, the paper's trajectory sampling
+OUTPUT_S = 1e-2  # grid on which trajectories are shown and learned
 
 
-def reference_trajectory(operators: PhaseOperators, alpha: float, t_c: float, reference: Reference) -> Trajectory:
-    """The trajectory of one scenario, sampled each millisecond."""
-    if reference == "fast":
-        return fast_trajectory(operators, alpha, t_c)
-    if reference == "strict":
-        return strict_trajectory(operators, alpha, t_c)
-    if reference == "dae":
-        from contingencies.dae import simulate_dae
-        from contingencies.stability import check_scenario
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """States over time; delta (k, n) in rad, omega (k, n) in pu."""
 
-        check_scenario(operators, alpha, t_c)
-        full = simulate_dae(operators, alpha, t_c)
-        return Trajectory(full.t, full.delta, full.omega)
-    raise UsageError(f"reference {reference!r} is not known; use one of {', '.join(REFERENCES)}.")
+    t: Float
+    delta: Float
+    omega: Float
+
+    @property
+    def separation(self) -> Float:
+        """Largest pairwise angle separation d(t), rad (k,)."""
+        largest: Float = spread(self.delta)
+        return largest
+
+
+def output_times(operators: PhaseOperators, spacing: float = OUTPUT_S) -> Float:
+    """The output grid 0, spacing, ..., T."""
+    return np.linspace(0.0, operators.window.T, round(operators.window.T / spacing) + 1)
 
 
 def trajectory_csv(operators: PhaseOperators, trajectory: Trajectory) -> str:

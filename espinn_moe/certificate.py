@@ -26,8 +26,9 @@ from contingencies.errors import SolverError
 from contingencies.network import Complex, Float
 from contingencies.ode import FastODE
 from contingencies.operators import PhaseOperators
+from contingencies.references import reference_cct
 from contingencies.sensitivity import field_jacobian, phase_field
-from contingencies.stability import TAU_ROOT_S, Boundary, reference_cct
+from contingencies.stability import TAU_ROOT_S, Boundary
 from espinn_moe.boundary import learned_boundary
 from espinn_moe.margins import HARD
 from espinn_moe.sensitivity import MIN_SLOPE_RAD_PER_S

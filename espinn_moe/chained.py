@@ -21,6 +21,7 @@ from torch import Tensor
 
 from contingencies.errors import UsageError
 from contingencies.operators import PhaseOperators
+from contingencies.separation import spread
 from espinn_moe.inputs import StateInputs
 from espinn_moe.layers import Experts, Stack
 from espinn_moe.phases import FAULT_ON, POST_CLEARING
@@ -181,7 +182,7 @@ class Chained(Surrogate):
             where[place, row] = total + numbers[: len(row)]
             total += len(row)
             if limit is not None:
-                lost = x[:, :n].amax(-1) - x[:, :n].amin(-1) > limit
+                lost = spread(x[:, :n]) > limit
                 lengths[row[lost]] = place + 1
             on = (lengths[row] > place + 1).nonzero().squeeze(-1)
             if not len(on):

@@ -18,6 +18,7 @@ from torch import Tensor
 from contingencies.network import Float
 from contingencies.ode import FastODE
 from contingencies.operators import PhaseOperators
+from contingencies.separation import peak, spread
 from espinn_moe.surrogate import Surrogate
 
 MarginKind = Literal["smooth", "hard"]
@@ -94,7 +95,7 @@ def smooth_margin(
 
 def hard_margin(delta: Tensor, max_separation: float) -> Tensor:
     """Peak separation of evenly sampled angles (..., k, n) less its limit, rad (...); peaks refined by a parabola."""
-    return _refined_peak(_separation(delta))[0] - max_separation
+    return peak(spread(delta))[0] - max_separation
 
 
 def surrogate_angles(surrogate: Surrogate, alpha: Float, member: int = 0) -> Angles:
@@ -162,16 +163,16 @@ class MarginProbe:
 
     def kept_samples(self, t_c: float, row: int = 0) -> np.ndarray:
         """Indices of the samples that can contribute to the margin of one scenario."""
-        separation = _separation(self.angles(np.array([row]), self.t[self.coarse], np.array([[t_c]]), None))
+        separation = spread(self.angles(np.array([row]), self.t[self.coarse], np.array([[t_c]]), None))
         return np.flatnonzero(self._kept(separation, np.array([[True]]))[0])
 
     def peak_instant(self, t_c: float, row: int = 0) -> tuple[float, int, int]:
         """When the separation of one scenario peaks, s, and which machines lead and lag there."""
         kept = self.kept_samples(t_c, row)
         delta = self.angles(np.array([row]), self.t[kept], np.array([[t_c]]), None)[0, 0]
-        separation = _separation(delta)
+        separation = spread(delta)
         highest = int(separation.argmax())
-        past = float(_refined_peak(separation)[1]) - highest
+        past = float(peak(separation)[1]) - highest
         at_peak = delta[highest]
         return (float(kept[highest]) + past) * float(self.t[1]), int(at_peak.argmax()), int(at_peak.argmin())
 
@@ -187,11 +188,11 @@ class MarginProbe:
     def _signs(self, t_c: Float, row: Rows) -> Float:
         limit, rule = self.operators.max_separation, self.rule
         delta = self.angles(row, self.t[self.coarse], t_c, limit + DECIDED_RAD)
-        separation = _separation(delta)
+        separation = spread(delta)
         if rule.kind == "smooth":  # every coarse sample stands for as many as it replaces
             about = smooth_margin(delta, limit, rule.beta, rule.epsilon) + np.log(COARSE_FACTOR) / rule.beta
         else:
-            about = _refined_peak(separation)[0] - limit
+            about = peak(separation)[0] - limit
         # A coarse peak beyond the limit decides. So does a margin that no rise between two samples takes across zero;
         # its value only tells the search where margins of neighbouring instants peak.
         margins = RESOLUTION_RAD * np.rint(about.cpu().numpy() / RESOLUTION_RAD)
@@ -202,7 +203,7 @@ class MarginProbe:
         return margins
 
     def _values(self, t_c: Float, row: Rows) -> Float:
-        separation = _separation(self.angles(row, self.t[self.coarse], t_c, None))
+        separation = spread(self.angles(row, self.t[self.coarse], t_c, None))
         margins = np.empty(t_c.shape)
         self._refine(margins, np.ones(t_c.shape, dtype=bool), t_c, row, separation)
         return margins
@@ -276,26 +277,7 @@ def _filled_up(chosen: np.ndarray) -> np.ndarray:
     return np.sort(np.argsort(~chosen, axis=1, kind="stable")[:, :most], axis=1)
 
 
-def _separation(delta: Tensor) -> Tensor:
-    """Largest pairwise separation (..., k) of angles (..., k, n): largest minus smallest angle."""
-    return delta.amax(-1) - delta.amin(-1)
-
-
 def _rise_between(separation: Tensor) -> Tensor:
     """Generous bound (...) of how far separations (..., k) can rise between two of their samples, rad."""
     bend = (separation[..., 2:] + separation[..., :-2] - 2.0 * separation[..., 1:-1]).abs().amax(-1)
     return (0.5 * bend).clamp(LEAST_SLACK_RAD, COARSE_SLACK_RAD)  # a parabola rises by an eighth of its bend
-
-
-def _refined_peak(separation: Tensor) -> tuple[Tensor, Tensor]:
-    """Peak (...) of evenly sampled separations (..., k), and its position in samples, by the parabola through three."""
-    last = separation.shape[-1] - 1
-    peak, k = separation.max(-1)
-    before, after = (
-        separation.gather(-1, (k + shift).clamp(0, last)[..., None])[..., 0].clamp(min=-1e6) for shift in (-1, 1)
-    )
-    curvature = 2.0 * peak - before - after
-    inside = (k > 0) & (k < last) & (curvature > 0)
-    slope = torch.where(inside, after - before, torch.zeros_like(peak))
-    curvature = torch.where(inside, curvature, torch.ones_like(peak))
-    return peak + slope * slope / (8.0 * curvature), k + 0.5 * slope / curvature

@@ -12,6 +12,7 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
+from contingencies.separation import spread
 from espinn_moe.one_shot import settled
 from espinn_moe.surrogate import Rows, Scenarios, Surrogate
 
@@ -55,7 +56,7 @@ class SamplePool:
         self.places = tensor(np.stack([data.alpha, data.t_c], axis=1))  # (s, 2)
         ranges = np.diff([self.severity, self.window.t_c], axis=1)[:, 0]
         self.spread = tensor(ranges / np.sqrt(len(data.alpha)))  # (2,) between neighbouring scenarios
-        unstable = (np.ptp(data.states[..., :n], axis=-1) > operators.max_separation).any(axis=1)
+        unstable = (spread(data.states[..., :n]) > operators.max_separation).any(axis=1)
         weight = np.ones(len(unstable))
         if decisive:
             weight += BOUNDARY_WEIGHT * np.exp(-np.maximum(self._to_boundary(unstable) - 1.0, 0.0) / BOUNDARY_REACH)

@@ -10,9 +10,9 @@ import numpy as np
 
 from contingencies.errors import UsageError
 from contingencies.files import user_file
-from contingencies.ode import Trajectory
 from contingencies.operators import PhaseOperators
 from contingencies.stability import Boundary
+from contingencies.trajectories import Trajectory
 
 FORMATS = (".png", ".svg", ".pdf")
 FOLDER = "figures"  # of a zoo home, with one folder for each run

@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contingencies.errors import SolverError, UsageError
-from contingencies.ode import FastODE, fast_trajectory, output_times, strict_trajectory, trajectory_grid
-from contingencies.stability import candidates, first_crossing, reference_boundary, reference_cct
+from contingencies.ode import FastODE, fast_trajectory, strict_trajectory, trajectory_grid
+from contingencies.references import reference_boundary, reference_cct
+from contingencies.stability import candidates, first_crossing
+from contingencies.trajectories import output_times
 from tests.cases import WSCC_BUS_7, compile_text, operators_of, write_smib
 
 BENCHMARKS = (

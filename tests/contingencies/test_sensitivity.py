@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
+from contingencies.references import reference_cct
 from contingencies.sensitivity import (
     fault_field_by_alpha,
     field_jacobian,
@@ -13,7 +14,6 @@ from contingencies.sensitivity import (
     phase_field,
     reference_sensitivity,
 )
-from contingencies.stability import reference_cct
 from tests.cases import compile_text, operators_of, write_smib
 
 NAMES = ["ieee9-mech-g2-restore", "ieee14-line-4-5-remove", "ieee30-line-3-4-restore"]

@@ -11,7 +11,8 @@ from hypothesis.extra.numpy import arrays
 
 from contingencies.errors import UsageError
 from contingencies.ode import FastODE
-from contingencies.stability import candidates, reference_boundary
+from contingencies.references import reference_boundary
+from contingencies.stability import candidates
 from espinn_moe.boundary import learned_boundary, margin_map, ode_boundary
 from espinn_moe.margins import HARD, SMOOTH, MarginProbe, MarginRule, hard_margin, sample_times, smooth_margin
 from tests.cases import operators_of

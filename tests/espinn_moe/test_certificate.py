@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from contingencies.stability import reference_boundary
+from contingencies.references import reference_boundary
 from espinn_moe.certificate import certify
 from espinn_moe.chained import ChainedESPINN
 from tests.cases import operators_of

@@ -9,8 +9,9 @@ import torch
 
 from contingencies.errors import UsageError
 from contingencies.library import load_contingency
-from contingencies.ode import FastODE, output_times
+from contingencies.ode import FastODE
 from contingencies.operators import PhaseOperators, compile_contingency
+from contingencies.trajectories import output_times
 from espinn_moe.chained import ChainedESPINN, ChainedMoE
 from espinn_moe.losses import TrajectoryBatch, TrajectoryObjective, WindowObjective
 from espinn_moe.one_shot import ESPINN, HardRoutedMoE

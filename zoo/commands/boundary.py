@@ -21,7 +21,7 @@ from zoo.commands.progress import progress
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from contingencies.stability import Reference
+    from contingencies.references import Reference
     from espinn_moe.certificate import CertificateRow
     from zoo.judging.assessment import Assessment
     from zoo.surrogates.checkpoints import Loaded

@@ -19,7 +19,7 @@ from zoo.commands.progress import progress
 
 if TYPE_CHECKING:
     from contingencies.families import LeftOut
-    from contingencies.stability import Reference
+    from contingencies.references import Reference
     from zoo.studies.screening import Screened
 
 

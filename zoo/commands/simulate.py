@@ -17,9 +17,9 @@ from zoo.commands.output import check_csv, csv_text, print_json, write_csv
 from zoo.commands.progress import progress
 
 if TYPE_CHECKING:
-    from contingencies.ode import Trajectory
     from contingencies.operators import PhaseOperators
-    from contingencies.stability import Reference
+    from contingencies.references import Reference
+    from contingencies.trajectories import Trajectory
 
 CURVE_POINTS = 101  # severities of a whole boundary
 CSV_FIELDS = (  # of an answer, with what it assumes
@@ -58,7 +58,8 @@ def simulate(
 ) -> None:
     """Simulate one scenario of contingency NAME and say whether it stays in step."""
     from contingencies.operators import compile_contingency
-    from contingencies.trajectories import reference_trajectory, trajectory_csv
+    from contingencies.references import reference_trajectory
+    from contingencies.trajectories import trajectory_csv
     from zoo.lookup import find_contingency
 
     check_csv(csv_file, as_json)
@@ -130,10 +131,11 @@ def reference_cct(
     """
     import numpy as np
 
-    from contingencies import stability
+    from contingencies import references
     from contingencies.errors import UsageError
     from contingencies.operators import compile_contingency
     from contingencies.reports import cct_sentence, describe_cct
+    from contingencies.stability import boundary_of, check_scenario
     from zoo.lookup import find_contingency
 
     if bool(alphas) == curve:
@@ -145,16 +147,16 @@ def reference_cct(
     operators = compile_contingency(find_contingency(name, home, registry))
     severities = np.linspace(*operators.severity, CURVE_POINTS) if curve else np.array(given)
     for value in severities:
-        stability.check_scenario(operators, float(value))
+        check_scenario(operators, float(value))
     answers = []
     with progress(f"{name} ({reference})", len(severities)) as report:
         for value in severities:
-            answers.append(stability.reference_cct(operators, float(value), reference))
+            answers.append(references.reference_cct(operators, float(value), reference))
             report(len(answers))
     if plot:
         from zoo.plots import plot_boundary, save_figure
 
-        save_figure(plot_boundary(operators, stability.boundary_of(answers, reference)), plot)
+        save_figure(plot_boundary(operators, boundary_of(answers, reference)), plot)
     reports = [describe_cct(operators, answer) for answer in answers]
     if csv_file and write_csv(
         csv_file, csv_text(CSV_FIELDS, [{key: report[key] for key in CSV_FIELDS} for report in reports])

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from contingencies.library import Contingency
 from contingencies.operators import compile_contingency
-from contingencies.stability import reference_cct
+from contingencies.references import reference_cct
 from registry.home import Home
 from registry.query import Registry
 from registry.records import ContingencyRecord

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from contingencies.library import Contingency
-from contingencies.stability import Boundary, reference_boundary
+from contingencies.references import reference_boundary
+from contingencies.stability import Boundary
 from espinn_moe.head import STATUSES, Array, Head, HeadKind
 from espinn_moe.head_fit import TOLERANCE_S, BoundaryOf, draw_severities, errors_against, fit_head
 from registry.home import Home

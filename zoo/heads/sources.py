@@ -11,7 +11,7 @@ from zoo.lookup import expert_of
 def reference_source(contingency: Contingency) -> BoundaryOf:
     """The boundary of the fast reference ODE, which agrees with the strict one within 1e-5 s."""
     from contingencies.operators import compile_contingency
-    from contingencies.stability import reference_boundary
+    from contingencies.references import reference_boundary
 
     operators = compile_contingency(contingency)
     return lambda alpha: reference_boundary(operators, alpha, "fast")

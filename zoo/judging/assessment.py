@@ -7,8 +7,9 @@ import numpy as np
 
 from contingencies.network import Float
 from contingencies.operators import PhaseOperators
+from contingencies.references import Reference, reference_cct
 from contingencies.sensitivity import reference_sensitivity
-from contingencies.stability import CCT, Boundary, Reference, boundary_of, candidates, reference_cct
+from contingencies.stability import CCT, Boundary, boundary_of, candidates
 from espinn_moe.boundary import learned_boundary, margin_map, ode_boundary
 from espinn_moe.margins import SMOOTH, MarginRule, default_rule
 from espinn_moe.sensitivity import Sensitivity, learned_sensitivity

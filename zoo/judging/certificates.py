@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from contingencies.network import Float
-from contingencies.stability import Boundary, Reference
+from contingencies.references import Reference
+from contingencies.stability import Boundary
 from espinn_moe.boundary import learned_boundary
 from espinn_moe.certificate import CertificateRow, certify, certify_one
 from espinn_moe.margins import HARD

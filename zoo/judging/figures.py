@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from contingencies.network import Float
-from contingencies.ode import Trajectory
 from contingencies.operators import PhaseOperators
+from contingencies.trajectories import Trajectory
 from espinn_moe.certificate import CertificateRow
 from zoo.judging.assessment import Assessment
 from zoo.plots import new_figure

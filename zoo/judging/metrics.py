@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from contingencies.network import Float
+from contingencies.separation import lost, spread
 from contingencies.stability import Boundary
 
 DECISIVE_RAD = 1.5 * np.pi  # once the reference separation has passed this, stability is decided
@@ -36,13 +37,13 @@ class TrajectoryErrors:
 def separation(states: Float) -> Float:
     """Largest pairwise angle separation (..., k) of states (..., k, 2n), rad."""
     delta = states[..., : states.shape[-1] // 2]
-    spread: Float = delta.max(-1) - delta.min(-1)
-    return spread
+    largest: Float = spread(delta)
+    return largest
 
 
 def decisive_part(reference: Float, limit: float = DECISIVE_RAD) -> np.ndarray:
     """Samples (..., k) up to the first at which the reference separation passes `limit`; that one is left out."""
-    part: np.ndarray = np.maximum.accumulate(separation(reference), axis=-1) <= limit
+    part: np.ndarray = ~lost(reference[..., : reference.shape[-1] // 2], limit)
     return part
 
 

@@ -9,9 +9,11 @@ import numpy as np
 import torch
 
 from contingencies.network import Float
-from contingencies.ode import output_times
 from contingencies.operators import PhaseOperators
-from contingencies.stability import TAU_ROOT_S, Boundary, reference_boundary
+from contingencies.references import reference_boundary
+from contingencies.separation import spread
+from contingencies.stability import TAU_ROOT_S, Boundary
+from contingencies.trajectories import output_times
 from espinn_moe.boundary import learned_boundary
 from espinn_moe.margins import HARD
 from espinn_moe.surrogate import Surrogate
@@ -76,7 +78,7 @@ class Validation:
         member = torch.as_tensor(self.member, device=device)[:, None] if len(self.surrogate.members) > 1 else 0
         x = self.surrogate.states(tensor(self.t), tensor(self.alpha)[:, None], tensor(t_c)[..., None], member)
         delta = x[..., : self.surrogate.n_machines]
-        peak = (delta.amax(-1) - delta.amin(-1)).amax(-1).double().numpy(force=True)
+        peak = spread(delta).amax(-1).double().numpy(force=True)
         beyond: np.ndarray = ~(peak < self.limit)  # what is not a number is not stable either
         return beyond
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from contingencies.operators import PhaseOperators
+from contingencies.separation import spread
 
 STEP_S = 5e-3
 TOLERANCE_S = 1e-5  # of the bisection, the paper's
@@ -51,7 +52,7 @@ def _simulation(operators: PhaseOperators, alpha: float) -> Callable[[float], bo
             system.TDS.config.criteria = 0
             system.TDS.run()
         delta = system.dae.ts.x[:, system.GENCLS.delta.a]
-        return bool(np.ptp(delta, axis=1).max() >= operators.max_separation)
+        return bool(spread(delta).max() >= operators.max_separation)
 
     return unstable
 

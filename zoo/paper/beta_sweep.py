@@ -22,7 +22,7 @@ PAPER = {  # ms at beta = 50: smoothing, end-to-end of ES-PINN
 
 def measure(surrogate: "Surrogate", betas: tuple[float, ...]) -> dict[str, Any]:
     """The three discrepancies for every beta, on the unseen severities where the hard CCT is finite, in s."""
-    from contingencies.stability import reference_boundary
+    from contingencies.references import reference_boundary
     from espinn_moe.boundary import learned_boundary, ode_boundary
     from espinn_moe.margins import MarginRule
     from zoo.judging.metrics import error_split

@@ -8,7 +8,7 @@ report names the budget of every row.
 from dataclasses import dataclass
 
 from contingencies.errors import UsageError
-from contingencies.stability import Reference
+from contingencies.references import Reference
 from zoo.surrogates.budgets import FRACTIONS, Form
 
 

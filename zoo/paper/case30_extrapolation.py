@@ -36,7 +36,8 @@ PAPER = {  # RMSE_delta rad, RMSE_omega pu, separation MAE degrees, mIoU, CCT MA
 
 def measure(surrogate: "Surrogate", severities: tuple[float, float, int]) -> dict[str, Any]:
     """Errors on the pairs beyond the training range, and of the boundary there."""
-    from contingencies.stability import candidates, reference_boundary
+    from contingencies.references import reference_boundary
+    from contingencies.stability import candidates
     from espinn_moe.boundary import learned_boundary
     from zoo.judging.metrics import cct_errors
 

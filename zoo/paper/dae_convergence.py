@@ -24,7 +24,7 @@ def measure(contingency: str, alpha: float, steps_ms: tuple[float, ...]) -> dict
     from contingencies.dae import DAE, dae_cct
     from contingencies.errors import SolverError
     from contingencies.ode import strict_margins
-    from contingencies.stability import reference_cct
+    from contingencies.references import reference_cct
 
     operators = operators_of(contingency)
     fast = reference_cct(operators, alpha, "fast").cct

@@ -210,7 +210,7 @@ def severity_grid(operators: "PhaseOperators", count: int) -> Float:
 
 def reference_curve(contingency: str, severities: int, reference: str) -> dict[str, Any]:
     """A reference's boundary."""
-    from contingencies.stability import reference_boundary
+    from contingencies.references import reference_boundary
 
     operators = operators_of(contingency)
     return boundary_values(reference_boundary(operators, severity_grid(operators, severities), reference))  # type: ignore[arg-type]
@@ -231,7 +231,8 @@ def grid_totals(
     """Sums of trajectory errors on the chosen (a, c) pairs of a grid of severities (a,) and clearing instants (c,)."""
     import torch
 
-    from contingencies.ode import output_times, trajectory_grid
+    from contingencies.ode import trajectory_grid
+    from contingencies.trajectories import output_times
     from zoo.judging.metrics import TrajectoryTotals, trajectory_totals
 
     operators = surrogate.members[member]

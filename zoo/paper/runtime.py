@@ -42,7 +42,7 @@ def milliseconds(call: Callable[[float], Any], severities: np.ndarray) -> list[f
 
 def simulators(contingency: str, timed: int) -> dict[str, Any]:
     """Time of one CCT by each simulator, ms; slow ones at a few of the severities."""
-    from contingencies.stability import reference_cct
+    from contingencies.references import reference_cct
 
     operators = operators_of(contingency)
     unseen = severity_grid(operators, UNSEEN)
@@ -76,7 +76,7 @@ def surrogate(model: "Surrogate") -> dict[str, Any]:
 
 def head(contingency: str) -> dict[str, Any]:
     """Time of one answer of a distilled head, ms: 2,000 single calls for each severity."""
-    from contingencies.stability import reference_boundary
+    from contingencies.references import reference_boundary
     from espinn_moe.head_fit import fit_head
 
     operators = operators_of(contingency)

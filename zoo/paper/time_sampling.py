@@ -18,8 +18,9 @@ UNSEEN = 50
 
 def measure(contingency: str, severities: int, spacings: tuple[float, ...]) -> dict[str, Any]:
     """Hard CCTs of the strict ODE for every spacing, refined far below the usual tolerance, in s."""
-    from contingencies.ode import output_times, strict_trajectory
-    from contingencies.stability import reference_boundary
+    from contingencies.ode import strict_trajectory
+    from contingencies.references import reference_boundary
+    from contingencies.trajectories import output_times
 
     operators = operators_of(contingency)
     found = reference_boundary(operators, severity_grid(operators, severities))

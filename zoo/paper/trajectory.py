@@ -10,7 +10,7 @@ from zoo.paper.jobs import operators_of
 from zoo.paper.tables import Drawing, Presentation, Quantity, Row, Table, cell
 
 if TYPE_CHECKING:
-    from contingencies.ode import Trajectory
+    from contingencies.trajectories import Trajectory
     from espinn_moe.surrogate import Surrogate
 
 ALPHA, T_C = 0.93, 0.73
@@ -20,8 +20,9 @@ DAE_STEP_S = 1e-3
 def references(contingency: str, alpha: float, t_c: float, step: float) -> dict[str, Any]:
     """The scenario by the strict reduced ODE and by the full network, on one time grid, with the CCT of both."""
     from contingencies.dae import dae_cct, simulate_dae
-    from contingencies.ode import output_times, strict_trajectory
-    from contingencies.stability import reference_cct
+    from contingencies.ode import strict_trajectory
+    from contingencies.references import reference_cct
+    from contingencies.trajectories import output_times
 
     operators = operators_of(contingency)
     t = output_times(operators)
@@ -42,7 +43,7 @@ def learned(surrogate: "Surrogate", alpha: float, t_c: float) -> dict[str, Any]:
     """The scenario by a surrogate, on the output grid, with its CCT."""
     import torch
 
-    from contingencies.ode import output_times
+    from contingencies.trajectories import output_times
     from espinn_moe.boundary import learned_boundary
     from zoo.paper.jobs import boundary_values
 
@@ -68,7 +69,7 @@ def tasks(setting: Setting) -> list[Task]:
 
 
 def _values(result: dict[str, Any], t: list[float]) -> "Trajectory":
-    from contingencies.ode import Trajectory
+    from contingencies.trajectories import Trajectory
 
     return Trajectory(np.array(t), np.array(result["delta"]), np.array(result["omega"]))
 

@@ -16,7 +16,8 @@ import numpy as np
 from contingencies.errors import SolverError
 from contingencies.families import LeftOut
 from contingencies.operators import PhaseOperators
-from contingencies.stability import Reference, check_scenario, reference_cct
+from contingencies.references import Reference, reference_cct
+from contingencies.stability import check_scenario
 
 BATCHES_PER_JOB = 8  # enough to balance the load; each batch carries the network to its worker once
 RANK = {"left-censored": 0, "finite": 1, "right-censored": 2, "failed": 3}

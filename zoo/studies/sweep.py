@@ -224,7 +224,8 @@ def judge(surrogate: "Surrogate", member: int = 0) -> dict[str, Any]:
     """Errors of one member: trajectories on the held-out pairs, hard CCT on the unseen severities."""
     import torch
 
-    from contingencies.ode import output_times, trajectory_grid
+    from contingencies.ode import trajectory_grid
+    from contingencies.trajectories import output_times
     from zoo.judging.metrics import TrajectoryTotals, trajectory_totals
     from zoo.judging.unseen import unseen_errors
     from zoo.surrogates.datasets import evaluation_grid

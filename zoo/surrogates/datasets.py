@@ -14,8 +14,9 @@ import numpy as np
 
 from contingencies.errors import SolverError, UsageError
 from contingencies.network import Float
-from contingencies.ode import FastODE, output_times
+from contingencies.ode import FastODE
 from contingencies.operators import PhaseOperators
+from contingencies.trajectories import output_times
 
 TRAINING_POINTS = 51  # per axis; 2,601 scenarios
 EVALUATION_POINTS = 101  # per axis; 7,600 held-out scenarios once the training pairs are removed

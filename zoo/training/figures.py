@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from contingencies.ode import Trajectory, fast_trajectory, output_times
+from contingencies.ode import fast_trajectory
 from contingencies.operators import PhaseOperators
 from contingencies.stability import Boundary
+from contingencies.trajectories import Trajectory, output_times
 from espinn_moe.surrogate import Surrogate
 from zoo.judging.figures import plot_trajectories
 from zoo.plots import new_figure, save_figure

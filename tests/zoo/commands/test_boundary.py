@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from cli import zoo
 from contingencies.errors import NotFoundError, UsageError
 from contingencies.library import load_contingency
-from contingencies.ode import Trajectory, fast_trajectory
+from contingencies.ode import fast_trajectory
+from contingencies.trajectories import Trajectory
 from espinn_moe.boundary import learned_boundary
 from espinn_moe.margins import HARD
 from espinn_moe.surrogate import Surrogate

@@ -17,7 +17,8 @@ from contingencies.library import load_contingencies, load_contingency, load_sys
 from contingencies.network import solve_network
 from contingencies.operators import compile_contingency, compile_family
 from contingencies.reduction import reduce_network
-from contingencies.stability import CCT, reference_cct
+from contingencies.references import reference_cct
+from contingencies.stability import CCT
 from zoo.studies import screening
 from zoo.studies.screening import RANK, Screened, screen, screening_csv
 

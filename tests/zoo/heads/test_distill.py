@@ -10,7 +10,8 @@ from cli import zoo
 from contingencies.errors import GateError, NotFoundError, UsageError
 from contingencies.library import load_contingency
 from contingencies.operators import compile_contingency
-from contingencies.stability import Boundary, reference_boundary
+from contingencies.references import reference_boundary
+from contingencies.stability import Boundary
 from espinn_moe.head_fit import draw_severities, errors_against, fit_head
 from registry.home import Home
 from registry.query import Registry

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from cli import zoo
 from contingencies.errors import GateError, SolverError, UsageError, ZooError
 from contingencies.library import load_contingency
-from contingencies.stability import reference_boundary
+from contingencies.references import reference_boundary
 from registry.home import Home
 from registry.query import Registry
 from registry.store import contingencies, deployments
