@@ -70,7 +70,7 @@ def peak(samples: Array, t: Array | None = None) -> tuple[Array, Array]:
     last = samples.shape[-1] - 1
     k = samples.argmax(-1)
     if isinstance(samples, np.ndarray):
-        times = np.arange(last + 1.0) if t is None else np.asarray(t)
+        times: Array = np.arange(last + 1.0) if t is None else np.asarray(t)
         return _refined(samples, times, k, np.where, lambda at: np.take_along_axis(samples, at[..., None], -1)[..., 0])
     import torch
 
