@@ -7,21 +7,25 @@ from torch import Tensor, nn
 from espinn_moe.soap import BatchedSOAP
 
 torch.set_num_threads(1)
+SIZE = 4  # of the layers
 
 
 def regression(network: nn.Module, seed: int) -> Tensor:
     generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(32, 3, generator=generator, dtype=torch.float64)
-    return (network(x) - torch.sin(x @ torch.ones(3, 2, dtype=torch.float64))).square().mean()
+    x = torch.randn(32, SIZE, generator=generator, dtype=torch.float64)
+    return (network(x) - torch.sin(x.cumsum(-1))).square().mean()
+
+
+def square_network() -> nn.Module:
+    """Layers whose gradients have full rank: the basis of a null space would be a matter of round-off."""
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(SIZE, SIZE), nn.Tanh(), nn.Linear(SIZE, SIZE)).double()
 
 
 def test_batched_soap_takes_the_steps_of_the_library():
     from pytorch_optimizer import SOAP
 
-    torch.manual_seed(0)
-    ours = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 2)).double()
-    theirs = nn.Sequential(nn.Linear(3, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 2)).double()
-    theirs.load_state_dict(ours.state_dict())
+    ours, theirs = square_network(), square_network()
     optimizers = BatchedSOAP(ours.parameters(), lr=1e-2), SOAP(theirs.parameters(), lr=1e-2, weight_decay=0.0)
     for step in range(25):
         for network, optimizer in zip((ours, theirs), optimizers, strict=True):

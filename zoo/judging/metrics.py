@@ -219,7 +219,8 @@ def consistency(ours: Float, theirs: Float, valid: np.ndarray | None = None) -> 
     x, y = ours[rows], theirs[rows]
     if not len(x):
         return Consistency(None, None, 0)
-    spread = float(x.std() * y.std()) if len(x) > 1 else 0.0
+    constant = np.ptp(x) == 0.0 or np.ptp(y) == 0.0  # their standard deviations need not be 0, by round-off
+    spread = 0.0 if constant else float(x.std() * y.std())
     correlation = None
     if spread > 1e-300:
         correlation = float(np.clip(np.mean((x - x.mean()) * (y - y.mean())) / spread, -1.0, 1.0))

@@ -17,9 +17,8 @@ from registry.home import Home
 from registry.query import Registry
 from registry.store import runs
 from registry.store.deployments import Gate
-from zoo.heads import sources
 from zoo.heads.distill import distill, distill_boundary
-from zoo.lookup import find_contingency, find_registered
+from zoo.lookup import expert_of, find_contingency, find_registered
 
 BENCHMARKS = ["ieee30-line-3-4-restore", "ieee9-mech-g2-restore", "ieee14-line-4-5-remove", "ieee30-bus-3-trip"]
 
@@ -83,10 +82,10 @@ def test_an_unmeasured_head_is_stored_but_not_deployed(tmp_path) -> None:
             home.deploy(row.name, reason="x")
 
 
-def surrogate_loader(content: bytes, contingency, expert: int):
-    """A checkpoint that stores only how far it is off, in ms per expert."""
-    operators = compile_contingency(contingency)
-    shift = 1e-3 * float(content) * (expert + 1)
+def shifted_source(home: Home, row, checkpoint):
+    """The boundary of a checkpoint that stores only how far it is off, in ms per expert."""
+    operators = compile_contingency(home.contingency(row))
+    shift = 1e-3 * float(home.load_checkpoint(checkpoint)) * (expert_of(checkpoint, row) + 1)
 
     def boundary(alpha: np.ndarray) -> Boundary:
         truth = reference_boundary(operators, alpha, "fast")
@@ -96,7 +95,7 @@ def surrogate_loader(content: bytes, contingency, expert: int):
 
 
 def test_a_surrogates_checkpoint_is_distilled_by_the_same_path_and_gated_by_its_error(tmp_path, monkeypatch) -> None:
-    monkeypatch.setitem(sources.LOADERS, "shifted", f"{__name__}:surrogate_loader")
+    monkeypatch.setattr("zoo.heads.distill.checkpoint_source", shifted_source)
     name = "ieee9-mech-g2-restore"
     with Home.open(tmp_path) as home:
         row = find_registered(home, name)
@@ -122,11 +121,12 @@ def test_a_surrogates_checkpoint_is_distilled_by_the_same_path_and_gated_by_its_
         with pytest.raises(NotFoundError, match="no expert"):
             distill(home, other, str(checkpoint.id))
         unknown = home.add_checkpoint(b"?", 1, "unheard-of", {row.id: 0})
+        monkeypatch.undo()
         with pytest.raises(UsageError, match="cannot load"):
             distill(home, row, str(unknown.id))
 
 
-def censored_loader(content: bytes, contingency, expert: int):
+def censored_source(home: Home, row, checkpoint):
     """A surrogate that has lost the boundary: stable whenever the fault is cleared."""
 
     def boundary(alpha: np.ndarray) -> Boundary:
@@ -137,7 +137,7 @@ def censored_loader(content: bytes, contingency, expert: int):
 
 
 def test_distilling_says_which_checkpoint_was_taken_and_what_the_gate_will_say(tmp_path, monkeypatch) -> None:
-    monkeypatch.setitem(sources.LOADERS, "censored", f"{__name__}:censored_loader")
+    monkeypatch.setattr("zoo.heads.distill.checkpoint_source", censored_source)
     name, home = "ieee9-mech-g2-restore", ("--home", str(tmp_path))
     with Home.open(tmp_path) as opened:
         row = find_registered(opened, name)

@@ -178,7 +178,7 @@ def run(*arguments: str):
 
 def test_pipeline_makes_registers_and_deploys_a_family_with_one_command(tmp_path, calls, monkeypatch):
     shown = Example("ieee9-mech-g1-restore", 0.5, "finite", 0.7, 1e-4, "finite", 0.7001, 0.7001)
-    monkeypatch.setattr("zoo.heads.pipeline.example", lambda *arguments, **options: shown)
+    monkeypatch.setattr("zoo.heads.comparison.example", lambda *arguments, **options: shown)
     home = str(tmp_path / "home")
     family = ("--system", "ieee9", "--fault", "mechanical", "--clearing", "restore-mechanical")
     result = run("pipeline", *family, "--jobs", "1", "--strict", "2", "--max-ms", "1000", "--json", "--home", home)
@@ -195,7 +195,7 @@ def test_pipeline_makes_registers_and_deploys_a_family_with_one_command(tmp_path
 
 
 def test_the_family_of_a_pipeline_is_described_as_that_of_a_screen(tmp_path, calls, monkeypatch):
-    monkeypatch.setattr("zoo.heads.pipeline.example", lambda *arguments, **options: None)
+    monkeypatch.setattr("zoo.heads.comparison.example", lambda *arguments, **options: None)
     monkeypatch.setattr("zoo.commands.pipeline._print", lambda result, shown: None)
     monkeypatch.setattr(
         "zoo.heads.pipeline.run_jobs", lambda jobs, *rest: [Done(job, None, "not today", False) for job in jobs]
