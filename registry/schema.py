@@ -25,11 +25,12 @@ from sqlalchemy import (
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
-SCHEMA_VERSIONS = ("0001", "0002", "0003")  # every revision in migrations/versions, oldest first
+SCHEMA_VERSIONS = ("0001", "0002", "0003", "0004")  # every revision in migrations/versions, oldest first
 SCHEMA_VERSION = SCHEMA_VERSIONS[-1]
 
 RUN_MODES = ("moe", "separate", "baseline")
 RUN_STATUSES = ("running", "finished", "failed", "stale")
+ROLES = ("read", "deploy", "admin")  # of tokens, each with the rights of those before it
 
 
 class UTCDateTime(TypeDecorator[datetime]):
@@ -288,3 +289,43 @@ class EventRow(Base):
     subject: Mapped[str] = mapped_column(Name)
     reason: Mapped[str] = mapped_column(Text)
     detail_json: Mapped[str] = mapped_column(Text)
+
+
+class TokenRow(Base):
+    """Who may use the service: the hash of a secret that was shown once. Rows are kept when revoked."""
+
+    __tablename__ = "tokens"
+    __table_args__ = (CheckConstraint(f"role IN {ROLES}", name="token_role"),)
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    name: Mapped[str] = mapped_column(Name, unique=True)
+    role: Mapped[str] = mapped_column(String(20))
+    digest: Mapped[str] = mapped_column(Digest)
+    created_at: Mapped[datetime] = mapped_column(UTCDateTime)
+    expires_at: Mapped[datetime] = mapped_column(UTCDateTime)
+    revoked_at: Mapped[datetime | None] = mapped_column(UTCDateTime)
+
+
+class SessionRow(Base):
+    """A browser that signed in with a token; it ends with the token, or earlier."""
+
+    __tablename__ = "token_sessions"
+
+    id: Mapped[int] = mapped_column(Integer, primary_key=True)
+    token_id: Mapped[int] = mapped_column(ForeignKey("tokens.id"), index=True)
+    digest: Mapped[str] = mapped_column(Digest)
+    expires_at: Mapped[datetime] = mapped_column(UTCDateTime)
+
+    token: Mapped[TokenRow] = relationship(lazy="joined")
+
+
+class RequiredTimeRow(Base):
+    """How long a fault must be allowed to last: what protection needs to clear it. Its history is in the events."""
+
+    __tablename__ = "required_times"
+
+    contingency: Mapped[str] = mapped_column(Name, primary_key=True)
+    required_s: Mapped[float] = mapped_column(Float)
+    reason: Mapped[str] = mapped_column(Text)
+    actor: Mapped[str] = mapped_column(String(200))
+    set_at: Mapped[datetime] = mapped_column(UTCDateTime)

@@ -7,6 +7,9 @@ refused because a stored escape sequence would be acted on by whoever's terminal
 import getpass
 import re
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from contingencies.errors import NotFoundError, UsageError
 
@@ -15,6 +18,7 @@ NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,99}$"  # that of contingencies.spec, who
 _NAME = re.compile(NAME_PATTERN)
 _ALIAS = re.compile(r"^[a-z0-9][a-z0-9._-]{0,39}\Z")
 _VERSION = re.compile(r"^[1-9][0-9]{0,8}\Z")
+_actor: ContextVar[str | None] = ContextVar("actor", default=None)
 
 
 def checked_text(value: str, what: str, limit: int = MAX_REASON) -> str:
@@ -57,8 +61,21 @@ def printable(value: str) -> str:
     return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in value)
 
 
+@contextmanager
+def acting_as(actor: str) -> Iterator[None]:
+    """Within it, changes are recorded as made by `actor`: a service writes for the people who ask it."""
+    before = _actor.set(actor)
+    try:
+        yield
+    finally:
+        _actor.reset(before)
+
+
 def current_actor() -> str:
-    """user@host of this process, for the event log."""
+    """Who makes a change, for the event log: as `acting_as` says, else user@host of this process."""
+    named = _actor.get()
+    if named is not None:
+        return named
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # a container may run under a number without a name

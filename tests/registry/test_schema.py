@@ -14,7 +14,7 @@ from contingencies.errors import ConflictError, IntegrityError, UsageError, ZooE
 from registry.engine import open_database, safe_url
 from registry.home import Home
 from registry.query import Registry
-from registry.schema import SCHEMA_VERSIONS, Base
+from registry.schema import SCHEMA_VERSION, SCHEMA_VERSIONS, Base
 from registry.store import contingencies as store
 from registry.store import deployments, events, runs
 from registry.upkeep import verify
@@ -45,7 +45,8 @@ def downgrade_to_first(zoo: Zoo) -> None:
         else:
             connection.execute(text("DROP TRIGGER events_refuse ON events"))
             connection.execute(text("DROP FUNCTION events_refuse"))
-        connection.execute(text("DROP TABLE benchmark_numbers"))
+        for table in ("benchmark_numbers", "token_sessions", "tokens", "required_times"):
+            connection.execute(text(f"DROP TABLE {table}"))
         connection.execute(text("ALTER TABLE checkpoints DROP COLUMN parent_id"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
     home.close()
@@ -76,7 +77,7 @@ def test_a_newer_schema_is_refused_with_a_sentence_and_left_alone(zoo: Zoo) -> N
     home, *_ = zoo.with_head()
     with home.database.engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '0099'"))
-    with pytest.raises(ConflictError, match="newer than the '0003' of this cct-zoo; update"):
+    with pytest.raises(ConflictError, match=f"newer than the '{SCHEMA_VERSION}' of this cct-zoo; update"):
         zoo.again()
     with pytest.raises(ConflictError):
         Registry.open(zoo.path, zoo.url)
