@@ -83,21 +83,22 @@ def bridge_problem(network: Network, branch: int) -> str | None:
     # The smaller part is the one cut off: fewer machines, then fewer buses.
     far_is_smaller = (machines_far, len(far)) <= (network.n_machines - machines_far, len(near))
     cut_off = far if far_is_smaller else near
-    problem = _part_problem(network, cut_off)
+    problem = _part_problem(network, cut_off, network.machine_bus)
     return problem or f"cuts off bus {_listed(network.bus_numbers[cut_off])}"
 
 
-def removal_problem(network: Network, removed: tuple[int, ...]) -> str | None:
-    """Why opening these branches leaves no solvable network, or None when it does not."""
+def removal_problem(network: Network, removed: tuple[int, ...], tripped: tuple[int, ...] = ()) -> str | None:
+    """Why opening branches and tripping machines with them leaves no solvable network, or None when it does not."""
     if not removed or _stays_whole(network, removed):
         return None
     labels = islands(network, removed)
     if labels.max() == 0:
         return None
-    main = np.bincount(labels[network.machine_bus]).argmax()
+    running = np.delete(network.machine_bus, list(tripped))
+    main = np.bincount(labels[running]).argmax()
     for label in range(labels.max() + 1):
         if label != main:
-            problem = _part_problem(network, np.flatnonzero(labels == label))
+            problem = _part_problem(network, np.flatnonzero(labels == label), running)
             if problem:
                 return problem
     return None
@@ -109,9 +110,9 @@ def _stays_whole(network: Network, removed: tuple[int, ...]) -> bool:
     return graph.connected and len(removed) == 1 and removed[0] not in graph.bridges
 
 
-def _part_problem(network: Network, part: Int) -> str | None:
-    """Why a part cut off from the rest cannot be solved: it has machines of its own, or no path to ground."""
-    stranded = np.intersect1d(network.machine_bus, part)
+def _part_problem(network: Network, part: Int, running: Int) -> str | None:
+    """Why a part cut off from the rest cannot be solved: it has running machines, or no path to ground."""
+    stranded = np.intersect1d(running, part)
     if len(stranded):
         return f"islands the generator at bus {_listed(network.bus_numbers[stranded])}"
     if np.abs(network.y_load[part] + network.y_shunt[part]).max() < GROUND_PU:

@@ -24,7 +24,7 @@ from contingencies.dae_step import Leg, PhaseSolver, whole_steps
 from contingencies.errors import UsageError
 from contingencies.network import Complex, Float
 from contingencies.operators import PhaseOperators
-from contingencies.separation import peak, spread
+from contingencies.separation import peak, separation, spread
 from contingencies.stability import CCT, Crossing, candidates, check_scenario, first_crossing
 
 __all__ = ["DAE", "DEFAULT_STEP_S", "DaeTrajectory", "ZipLoads", "dae_cct", "dae_margins", "simulate_dae"]
@@ -40,12 +40,13 @@ class DaeTrajectory:
     delta: Float  # (k, n) rad
     omega: Float  # (k, n) pu
     V: Complex  # (k, n_b) pu
+    t_c: float = math.inf  # s
+    tripped: tuple[int, ...] = ()  # machines that leave at t_c
 
     @property
     def separation(self) -> Float:
         """Largest pairwise angle separation d(t), rad (k,)."""
-        largest: Float = spread(self.delta)
-        return largest
+        return separation(self.t, self.delta, self.t_c, self.tripped)
 
 
 class DAE:
@@ -107,6 +108,8 @@ class DAE:
             delta=np.concatenate([leg.delta[r] for leg, r in parts]),
             omega=np.concatenate([leg.omega[r] for leg, r in parts]),
             V=np.concatenate([leg.V[r, : ops.network.n_buses] for leg, r in parts]),
+            t_c=t_c,
+            tripped=ops.tripped_machines,
         )
 
     def margins(self, t_c: Float, stop_at_crossing: bool = False) -> Float:
@@ -143,7 +146,7 @@ class DAE:
         if largest > limit:
             return largest
         after = self._after.leg(last.delta[-1], last.omega[-1], window.T - t_c, limit)
-        return max(largest, _top(after.t, after.delta))
+        return max(largest, _top(after.t, after.delta[:, self.operators.counted_machines]))
 
     def _fault_on(self, duration: float, limit: float) -> Leg:
         """The fault-on leg in full steps, as long as the duration needs or until the limit is passed."""

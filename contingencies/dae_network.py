@@ -70,6 +70,7 @@ class PhaseArrays(NamedTuple):
     D: Any
     P_m: Any
     omega_b: float
+    counted: Any  # (q,) machines whose angles count in the separation
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,11 +175,17 @@ def fault_network(operators: PhaseOperators, alpha: float, loads: ZipLoads) -> P
 def post_network(operators: PhaseOperators, loads: ZipLoads) -> PhaseNetwork:
     """The network after clearing."""
     Y_bus = bus_admittance(operators.network, operators.removed_branches)
-    return _phase(operators, "after clearing", Y_bus, operators.P_m_post, loads)
+    return _phase(operators, "after clearing", Y_bus, operators.P_m_post, loads, operators.tripped_machines)
 
 
-def _phase(operators: PhaseOperators, phase: str, Y_bus: sp.csc_matrix, P_m: Float, loads: ZipLoads) -> PhaseNetwork:
+def _phase(
+    operators: PhaseOperators, phase: str, Y_bus: sp.csc_matrix, P_m: Float, loads: ZipLoads,
+    tripped: tuple[int, ...] = (),
+) -> PhaseNetwork:  # fmt: skip
+    """One phase; a tripped machine has no admittance to the network, and so neither current nor power."""
     network = operators.network
+    y_g = machine_admittance(network)
+    y_g[list(tripped)] = 0.0
     by_rows = sp.csr_matrix(Y_bus)
     by_rows.sum_duplicates()
     virtual = by_rows.shape[0] - network.n_buses  # the fault node carries no load
@@ -187,8 +194,9 @@ def _phase(operators: PhaseOperators, phase: str, Y_bus: sp.csc_matrix, P_m: Flo
         y_load=np.append(network.y_load, np.zeros(virtual, dtype=complex)),
         v_load=np.append(np.abs(network.V), np.ones(virtual)),
         i=float(loads.i), p=float(loads.p), v_min=float(loads.v_min),
-        machine_bus=np.array(network.machine_bus, dtype=np.int64), y_g=machine_admittance(network),
+        machine_bus=np.array(network.machine_bus, dtype=np.int64), y_g=y_g,
         E=operators.E.copy(), H=operators.H.copy(), D=operators.D.copy(), P_m=np.array(P_m, dtype=float),
         omega_b=float(operators.omega_b),
+        counted=np.delete(np.arange(network.n_machines), list(tripped)),
     )  # fmt: skip
     return PhaseNetwork(f"{operators.name}, {phase}", Y_bus, arrays)

@@ -169,10 +169,11 @@ def march(
             size = residual(p, h, delta[k], omega[k], P_e_0, x, F, omega_1, P_e)
         if not size <= tolerance:
             return k
-        low, high = x[0], x[0]
         for m in range(n):
             delta[k + 1, m] = x[m]
             omega[k + 1, m] = omega_1[m]
+        low, high = x[p.counted[0]], x[p.counted[0]]
+        for m in p.counted:
             low, high = min(low, x[m]), max(high, x[m])
         for i in range(N):
             V[k + 1, i] = complex(x[n + i], x[n + N + i])
@@ -203,14 +204,14 @@ class PhaseSolver:
         Vs = np.empty((len(t), self.network.n_nodes), dtype=complex)
         deltas[0], omegas[0] = delta, omega
         Vs[0] = self.voltages(deltas[0]) if V is None else V
-        row, last = 0, len(t) - 1
-        while row < last and spread(deltas[row]) <= limit:
+        row, last, counted = 0, len(t) - 1, self.network.arrays.counted
+        while row < last and spread(deltas[row, counted]) <= limit:
             factors = self._factors or self._factorise(deltas[row], Vs[row])
             iterations = min(CHORD_ITERATIONS, NEWTON_ITERATIONS)
             reached = march(
                 self.network.arrays, factors, t, row, limit, NEWTON_TOLERANCE, iterations, deltas, omegas, Vs
             )
-            if reached < last and spread(deltas[reached]) <= limit:  # too slow: the factorisation is out of date
+            if reached < last and spread(deltas[reached, counted]) <= limit:  # too slow: the factors are out of date
                 if reached == row:
                     reached += 1
                     deltas[reached], omegas[reached], Vs[reached] = self._newton_step(

@@ -134,13 +134,13 @@ def rk4_lanes(delta, omega, h, G, B, P_m, H, D, omega_b, work):
 
 
 @numba.njit(fastmath=FLAGS)
-def separation_lanes(delta, d, high, low):
-    """Largest pairwise angle separation of each lane: largest minus smallest angle."""
+def separation_lanes(delta, counted, d, high, low):
+    """Largest pairwise angle separation of each lane among the counted machines: largest minus smallest angle."""
     lanes = delta.shape[1]
     for l in range(lanes):
-        high[l] = delta[0, l]
-        low[l] = delta[0, l]
-    for i in range(1, delta.shape[0]):
+        high[l] = delta[counted[0], l]
+        low[l] = delta[counted[0], l]
+    for i in counted[1:]:
         for l in range(lanes):
             high[l] = max(high[l], delta[i, l])
             low[l] = min(low[l], delta[i, l])
@@ -160,12 +160,12 @@ def fault_leg(delta_0, t_f, t_end, step, G, B, P_m, H, D, omega_b):
     delta, omega = np.empty((n, 1)), np.ones((n, 1))
     delta[:, 0] = delta_0
     work, h = scratch(n, 1), np.full(1, step)
-    d, high, low = np.empty(1), np.empty(1), np.empty(1)
+    d, high, low, everyone = np.empty(1), np.empty(1), np.empty(1), np.arange(n)
     peak = -1.0
     for k in range(m):
         if k > 0:
             rk4_lanes(delta, omega, h, G, B, P_m, H, D, omega_b, work)
-        separation_lanes(delta, d, high, low)
+        separation_lanes(delta, everyone, d, high, low)
         peak = max(peak, d[0])
         peaks[k] = peak
         deltas[k] = delta[:, 0]
@@ -187,10 +187,10 @@ def clear_lanes(t_c, t_f, step, leg_delta, leg_omega, delta, omega, G, B, P_m, H
 
 @numba.njit(cache=True)
 def peak_separations(
-    t_c, t_f, T, step, limit, stop, leg_delta, leg_omega, leg_peak,
+    t_c, t_f, T, step, limit, stop, counted, leg_delta, leg_omega, leg_peak,
     G_2, B_2, P_2, G_3, B_3, P_3, H, D, omega_b,
 ):  # fmt: skip
-    """Peak separation over the window for each clearing instant, rad (m,).
+    """Peak separation over the window for each clearing instant, rad (m,); after clearing of the counted machines.
 
     With `stop`, a trajectory is left as soon as it passes `limit`, and its answer is some value
     of at least `limit`. A peak between two steps is the vertex of the parabola through three.
@@ -200,23 +200,24 @@ def peak_separations(
     answers = np.empty(m)
     delta, omega = np.empty((n, lanes)), np.empty((n, lanes))
     work, h, block = scratch(n, lanes), np.empty(lanes), np.empty(lanes)
-    high, low = np.empty(lanes), np.empty(lanes)
+    high, low, everyone = np.empty(lanes), np.empty(lanes), np.arange(n)
     before, last, now, peak = np.empty(lanes), np.empty(lanes), np.empty(lanes), np.empty(lanes)
     for first in range(0, m, lanes):
         for l in range(lanes):
             block[l] = t_c[min(first + l, m - 1)]
         clear_lanes(block, t_f, step, leg_delta, leg_omega, delta, omega, G_2, B_2, P_2, H, D, omega_b, work, h)
-        separation_lanes(delta, last, high, low)
+        separation_lanes(delta, everyone, now, high, low)
+        separation_lanes(delta, counted, last, high, low)
         for l in range(lanes):
             k = min(int((block[l] - t_f) / step + 1e-9), len(leg_peak) - 1)
-            peak[l] = max(leg_peak[k], last[l])
+            peak[l] = max(leg_peak[k], now[l])
             before[l] = last[l]
         steps = int(np.ceil((T - block.min()) / step - 1e-9))
         for l in range(lanes):
             h[l] = (T - block[l]) / steps
         for _ in range(steps):
             rk4_lanes(delta, omega, h, G_3, B_3, P_3, H, D, omega_b, work)
-            separation_lanes(delta, now, high, low)
+            separation_lanes(delta, counted, now, high, low)
             running = False
             for l in range(lanes):
                 if last[l] >= now[l] and last[l] > before[l]:

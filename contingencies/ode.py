@@ -25,13 +25,19 @@ SECTION_POINTS = 16  # that many margins cost little more than one in the compil
 STEP_ANGLE_RAD = 0.2  # largest phase advance per step of the fastest conceivable swing mode
 
 
+def _sample_times(operators: PhaseOperators, t_c: float) -> Float:
+    """Each millisecond; also the clearing instant where a machine leaves, since its separation may peak right there."""
+    t = output_times(operators, SAMPLE_S)
+    return np.union1d(t, [t_c]) if operators.tripped_machines else t
+
+
 # --- strict -----------------------------------------------------------------------------------
 
 
 def strict_trajectory(operators: PhaseOperators, alpha: float, t_c: float, t: Float | None = None) -> Trajectory:
     """One scenario by DOP853 at the times t (default: each millisecond)."""
     check_scenario(operators, alpha, t_c)
-    t = output_times(operators, SAMPLE_S) if t is None else np.asarray(t, dtype=float)
+    t = _sample_times(operators, t_c) if t is None else np.asarray(t, dtype=float)
     window, n = operators.window, operators.n_machines
     states = np.empty((len(t), 2 * n))
     x = np.concatenate([operators.delta_0, np.ones(n)])
@@ -44,7 +50,7 @@ def strict_trajectory(operators: PhaseOperators, alpha: float, t_c: float, t: Fl
         inside = (t >= start) & (t < end) if end < window.T else (t >= start)
         samples, x = _leg(operators, Y, P_m, x, start, end, t[inside])
         states[inside] = samples
-    return Trajectory(t, states[:, :n], states[:, n:])
+    return Trajectory(t, states[:, :n], states[:, n:], t_c, operators.tripped_machines)
 
 
 def _leg(
@@ -128,7 +134,7 @@ class FastODE:
         leg = self._leg_until(float(t_c[-1]))
         peaks = peak_separations(
             t_c, ops.window.t_f, ops.window.T, self.step, ops.max_separation,
-            stop_at_crossing, *leg, *self._phases, ops.H, ops.D, ops.omega_b,
+            stop_at_crossing, ops.counted_machines, *leg, *self._phases, ops.H, ops.D, ops.omega_b,
         )  # fmt: skip
         return peaks - ops.max_separation
 
@@ -163,12 +169,12 @@ def rk4_step(operators: PhaseOperators) -> float:
 def fast_trajectory(operators: PhaseOperators, alpha: float, t_c: float, t: Float | None = None) -> Trajectory:
     """One scenario by the compiled integrator at the times t (default: each millisecond)."""
     check_scenario(operators, alpha, t_c)
-    t = output_times(operators, SAMPLE_S) if t is None else np.asarray(t, dtype=float)
+    t = _sample_times(operators, t_c) if t is None else np.asarray(t, dtype=float)
     states = FastODE(operators, alpha).states(np.array([t_c]), t)[0]
     if not np.isfinite(states).all():
         raise SolverError(f"{operators.name}: the fast integrator failed at alpha = {alpha}; use the strict reference.")
     n = operators.n_machines
-    return Trajectory(t, states[:, :n], states[:, n:])
+    return Trajectory(t, states[:, :n], states[:, n:], t_c, operators.tripped_machines)
 
 
 def trajectory_grid(operators: PhaseOperators, alpha: Float, t_c: Float, t: Float | None = None) -> Float:

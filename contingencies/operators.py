@@ -30,6 +30,7 @@ from contingencies.spec import (
     MechanicalFault,
     RemoveLine,
     SetMechanical,
+    Trip,
     TripFeeders,
     Window,
 )
@@ -77,10 +78,16 @@ class PhaseOperators:
     removed_branches: tuple[int, ...]
     network: Network
     machine_buses: tuple[int, ...]  # printed numbers
+    tripped_machines: tuple[int, ...] = ()  # gone from clearing on: no current, no P_m, angles no longer count
 
     @property
     def n_machines(self) -> int:
         return len(self.E)
+
+    @cached_property
+    def counted_machines(self) -> Int:
+        """Machines whose angles count in the separation after clearing, (q,) ascending."""
+        return np.setdiff1d(np.arange(self.n_machines), self.tripped_machines)
 
     def Y_fault(self, alpha: float | Float) -> Complex:
         """Fault-on reduced admittance, (..., n, n) for alpha (...)."""
@@ -99,6 +106,8 @@ class PhaseOperators:
         if self.post_core.size == 0:
             return self.Y_pre
         post: Complex = self.Y_pre + self.post_from @ self.post_core @ self.post_to.T
+        gone = list(self.tripped_machines)
+        post[gone], post[:, gone] = 0.0, 0.0  # already so but for round-off
         return post
 
 
@@ -131,9 +140,9 @@ def compile_family(contingencies: Sequence[Contingency], reduction: Reduction) -
     operators = []
     for contingency, change in zip(contingencies, changes, strict=True):
         spec = contingency.spec
-        P_m_slope, P_m_post = _mechanical_power(contingency, reduction)
+        P_m_slope, P_m_post = _mechanical_power(contingency, reduction, change.tripped)
         w, u, y, z_th = _fault_factors(change.point, reduction, transfers)
-        W, M, U = _post_factors(change, reduction, transfers)
+        W, M, U = _without_machines(_post_factors(change, reduction, transfers), reduction, change.tripped)
         operators.append(
             PhaseOperators(
                 name=spec.name, window=spec.window, severity=spec.severity,
@@ -142,7 +151,7 @@ def compile_family(contingencies: Sequence[Contingency], reduction: Reduction) -
                 Y_pre=reduction.Y_pre, P_m_pre=reduction.P_m, P_m_slope=P_m_slope, P_m_post=P_m_post,
                 fault_from=w, fault_to=u, fault_y=y, fault_z_th=z_th,
                 post_from=W, post_core=M, post_to=U, fault_point=change.point, removed_branches=change.removed,
-                network=network, machine_buses=machine_buses,
+                network=network, machine_buses=machine_buses, tripped_machines=change.tripped,
             )
         )  # fmt: skip
     return operators
@@ -150,11 +159,12 @@ def compile_family(contingencies: Sequence[Contingency], reduction: Reduction) -
 
 @dataclass(frozen=True, eq=False)
 class _Change:
-    """What a contingency does to the network: where its fault sits, which branches it opens."""
+    """What a contingency does to the network: where its fault sits, which branches and machines leave."""
 
     point: FaultPoint | None
     removed: tuple[int, ...]
     removal_nodes: Int  # (m,) ends of the removed branches, ascending
+    tripped: tuple[int, ...]  # machines, ascending
 
     @staticmethod
     def of(contingency: Contingency, network: Network) -> "_Change":
@@ -162,11 +172,12 @@ class _Change:
         with problems.gather():
             point = _fault_point(contingency, network)
         with problems.gather():
-            removed = _removed_branches(contingency, network)
+            tripped = _tripped_machines(contingency, network)
+            removed = _removed_branches(contingency, network, tripped)
         problems.raise_any()
         rows = np.array(removed, dtype=np.int64)
         ends = np.concatenate([network.branches.start[rows], network.branches.end[rows]])
-        return _Change(point, removed, np.unique(ends))
+        return _Change(point, removed, np.unique(ends), tripped)
 
     @property
     def touched(self) -> list[Int]:
@@ -174,7 +185,7 @@ class _Change:
         return [self.removal_nodes] if self.point is None else [self.point.nodes, self.removal_nodes]
 
 
-def _mechanical_power(contingency: Contingency, reduction: Reduction) -> tuple[Float, Float]:
+def _mechanical_power(contingency: Contingency, reduction: Reduction, tripped: tuple[int, ...]) -> tuple[Float, Float]:
     """Slope of the fault-on P_m in alpha, and the post-clearing P_m, (n_g,) each, pu."""
     spec, network = contingency.spec, reduction.network
     slope, post = np.zeros(network.n_machines), reduction.P_m
@@ -190,6 +201,9 @@ def _mechanical_power(contingency: Contingency, reduction: Reduction) -> tuple[F
         machine = network.machine(generator, contingency.where("clearing", "generator"))
         post = reduction.P_m.copy()
         post[machine] = clearing.factor * reduction.P_m[machine]
+    if tripped:
+        post = reduction.P_m.copy()
+        post[list(tripped)] = 0.0
     return slope, post
 
 
@@ -208,7 +222,21 @@ def _fault_point(contingency: Contingency, network: Network) -> FaultPoint | Non
     return None
 
 
-def _removed_branches(contingency: Contingency, network: Network) -> tuple[int, ...]:
+def _tripped_machines(contingency: Contingency, network: Network) -> tuple[int, ...]:
+    clearing = contingency.spec.clearing
+    if not isinstance(clearing, Trip):
+        return ()
+    where = contingency.where("clearing", "generators")
+    tripped = tuple(sorted(network.machine(bus, where) for bus in clearing.generators))
+    if network.n_machines - len(tripped) < 2:
+        raise SpecError(
+            f"{where}: tripping {len(tripped)} of {network.n_machines} generators leaves none that could lose "
+            "synchronism with another; trip fewer."
+        )
+    return tripped
+
+
+def _removed_branches(contingency: Contingency, network: Network, tripped: tuple[int, ...]) -> tuple[int, ...]:
     spec = contingency.spec
     if isinstance(spec.clearing, RemoveLine):
         if spec.clearing.line is not None:
@@ -217,6 +245,10 @@ def _removed_branches(contingency: Contingency, network: Network) -> tuple[int, 
         else:
             assert isinstance(spec.fault, LineFault)
             removed = (network.line(spec.fault.line, spec.fault.circuit, contingency.where("fault", "line")),)
+    elif isinstance(spec.clearing, Trip):
+        where = contingency.where("clearing", "lines")
+        named = [(line[0], line[1], line[2] if len(line) == 3 else None) for line in spec.clearing.lines]
+        removed = tuple(network.line((first, second), circuit, where) for first, second, circuit in named)
     elif isinstance(spec.clearing, TripFeeders):
         assert isinstance(spec.fault, BusFault)
         bus = network.bus(spec.fault.bus, contingency.where("fault", "bus"))
@@ -229,7 +261,7 @@ def _removed_branches(contingency: Contingency, network: Network) -> tuple[int, 
             )
     else:
         return ()
-    problem = removal_problem(network, removed)
+    problem = removal_problem(network, removed, tripped)
     if problem:
         where = contingency.where("clearing", "action")
         raise SpecError(f"{where}: {spec.clearing.action} {problem}; clear another way.")
@@ -258,3 +290,19 @@ def _post_factors(change: _Change, reduction: Reduction, transfers: BusTransfers
         np.subtract.at(step, ([i, i, j, j], [i, j, i, j]), stamp)
     core = np.linalg.solve(np.eye(len(nodes)) + step @ transfers.between(nodes), step)
     return transfers.to_machines(nodes), np.asarray(core, dtype=np.complex128), reduction.T[nodes].T
+
+
+def _without_machines(
+    factors: tuple[Complex, Complex, Complex], reduction: Reduction, tripped: tuple[int, ...]
+) -> tuple[Complex, Complex, Complex]:
+    """W, M, U of the network that some machines have left as well, theory.md eq. (trip)."""
+    if not tripped:
+        return factors
+    W, M, U = factors
+    gone = list(tripped)
+    columns = reduction.Y_pre[:, gone] + W @ M @ U[gone].T
+    rows = reduction.Y_pre[gone] + W[gone] @ M @ U.T
+    core = np.zeros((len(M) + len(gone),) * 2, dtype=complex)
+    core[: len(M), : len(M)] = M
+    core[len(M) :, len(M) :] = -np.linalg.inv(columns[gone])
+    return np.hstack([W, columns]), core, np.hstack([U, rows.T])

@@ -56,7 +56,7 @@ def _dae_trajectory(operators: PhaseOperators, alpha: float, t_c: float) -> Traj
     from contingencies.dae import simulate_dae
 
     full = simulate_dae(operators, alpha, t_c)
-    return Trajectory(full.t, full.delta, full.omega)
+    return Trajectory(full.t, full.delta, full.omega, full.t_c, full.tripped)
 
 
 def _dae_crossing(operators: PhaseOperators, alpha: float) -> Crossing:

@@ -51,6 +51,7 @@ def describe_operators(operators: PhaseOperators) -> dict[str, Any]:
         "thevenin_impedance_pu": None if operators.fault_y == 0 else _pair(operators.fault_z_th),
         "fault_admittance_pu": None if operators.fault_y == 0 else _pair(operators.fault_y),
         "removed_branches": removed,
+        "tripped_generators": [operators.machine_buses[k] for k in operators.tripped_machines],
         "islanded_buses": _islanded(operators),
         "largest_change_of_Y": {
             "fault_on_at_full_severity": round(
@@ -65,7 +66,7 @@ def describe_operators(operators: PhaseOperators) -> dict[str, Any]:
 def _islanded(operators: PhaseOperators) -> list[int]:
     """Printed numbers of the buses (never generators) that clearing cuts off from the machines."""
     labels = islands(operators.network, operators.removed_branches)
-    main = labels[operators.network.machine_bus[0]]
+    main = labels[operators.network.machine_bus[operators.counted_machines[0]]]
     return sorted(operators.network.bus_numbers[labels != main].tolist())
 
 

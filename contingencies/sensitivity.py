@@ -14,7 +14,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from contingencies.errors import SolverError
-from contingencies.network import Complex, Float
+from contingencies.network import Complex, Float, Int
 from contingencies.ode import ATOL, RTOL
 from contingencies.operators import PhaseOperators
 from contingencies.separation import peak, spread
@@ -107,15 +107,20 @@ def margin_gradient(operators: PhaseOperators, alpha: float, t_c: float) -> Marg
     jump = phase_field(operators, x, fault, P_fault) - phase_field(operators, x, post, P_post)
     tail = _integrate(operators, cleared, np.concatenate([leg(t_c), jump]), t_c, window.T)
 
-    peak_on, peak_off = _peak(leg, window.t_f, t_c, n), _peak(tail, t_c, window.T, n)
-    if peak_on[1] > peak_off[1]:  # the peak lies before clearing, which the clearing instant cannot move
-        t_peak, tangents = peak_on[0], np.stack([leg(peak_on[0])[size:], np.zeros(size)])
+    everyone = counted = np.arange(n)
+    peak_on = _peak(leg, window.t_f, t_c, everyone)
+    peak_off = _peak(tail, t_c, window.T, operators.counted_machines)
+    if peak_on[1] > peak_off[1]:
+        # The clearing instant cannot move a peak before it, unless it cuts short the rise of a machine that it trips.
+        t_peak = peak_on[0]
+        cut_short = phase_field(operators, x, fault, P_fault) if t_peak >= t_c else np.zeros(size)
+        tangents = np.stack([leg(t_peak)[size:], cut_short])
         delta = leg(t_peak)[:n]
     else:
-        t_peak = peak_off[0]
+        t_peak, counted = peak_off[0], operators.counted_machines
         tangents = tail(t_peak).reshape(3, size)[1:]
         delta = tail(t_peak)[:n]
-    high, low = int(delta.argmax()), int(delta.argmin())
+    high, low = int(counted[delta[counted].argmax()]), int(counted[delta[counted].argmin()])
     by_alpha, by_t_c = tangents[:, high] - tangents[:, low]
     separation = float(delta[high] - delta[low])
     return MarginGradient(
@@ -146,8 +151,8 @@ def _integrate(operators: PhaseOperators, field: Field, y: Float, start: float, 
     return dense
 
 
-def _peak(solution: Solution, start: float, end: float, n: int) -> tuple[float, float]:
-    """When the separation peaks in a phase, and its value: millisecond samples, then the vertex of a parabola."""
+def _peak(solution: Solution, start: float, end: float, counted: Int) -> tuple[float, float]:
+    """When the separation of machines (q,) peaks in a phase, and its value: by milliseconds, then by a parabola."""
     t = np.linspace(start, end, max(3, int(np.ceil((end - start) / SAMPLE_S)) + 1))
-    t_peak = float(peak(spread(solution(t)[:n].T), t)[1])
-    return t_peak, float(spread(solution(t_peak)[:n]))
+    t_peak = float(peak(spread(solution(t)[counted].T), t)[1])
+    return t_peak, float(spread(solution(t_peak)[counted]))

@@ -21,6 +21,15 @@ def spread(delta: Array) -> Array:
     return delta.amax(-1) - delta.amin(-1)
 
 
+def separation(t: Array, delta: Array, t_c: float, tripped: tuple[int, ...]) -> Array:
+    """Separation (k,) of angles (k, n) at times (k,), rad; machines that clearing trips at t_c count up to it only."""
+    largest = spread(delta)
+    if tripped:
+        after = t > t_c
+        largest[after] = spread(np.delete(delta[after], tripped, axis=-1))
+    return largest
+
+
 def lost(delta: Array, limit: float) -> Array:
     """Samples (..., k) from the first on at which the separation of angles (..., k, n) passes `limit`, rad."""
     beyond = spread(delta) > limit

@@ -140,6 +140,35 @@ class TripFeeders(Record):
     action: Literal["trip-feeders"]
 
 
+LineName = tuple[BusNumber, BusNumber] | tuple[BusNumber, BusNumber, Annotated[int, Field(ge=1, le=99)]]
+
+
+class Trip(Record):
+    """Several lines open and generators leave the network; nothing else changes."""
+
+    action: Literal["trip"]
+    lines: tuple[LineName, ...] = Field(
+        (), max_length=100, description="lines to open: two buses, and the circuit where circuits run in parallel"
+    )
+    generators: tuple[BusNumber, ...] = Field(
+        (), max_length=100, description="buses of the generators to disconnect; all units of a bus together"
+    )
+
+    @model_validator(mode="after")
+    def _something_once(self) -> "Trip":
+        if not self.lines and not self.generators:
+            raise ValueError("trips nothing; name lines or generators, or use restore")
+        for line in self.lines:
+            if line[0] == line[1]:
+                raise FieldError("lines", f"line {list(line[:2])} starts and ends at the same bus; name two buses")
+        named = [(*sorted(line[:2]), *line[2:]) for line in self.lines]
+        for what, places in (("line", named), ("generator", [(bus,) for bus in self.generators])):
+            twice = next((place for place in places if places.count(place) > 1), None)
+            if twice:
+                raise FieldError(f"{what}s", f"{what} {'-'.join(map(str, twice))} is named twice; name it once")
+        return self
+
+
 class RestoreMechanical(Record):
     """The perturbed mechanical power returns to its pre-fault value."""
 
@@ -155,7 +184,7 @@ class SetMechanical(Record):
 
 
 Clearing = Annotated[
-    Restore | RemoveLine | TripFeeders | RestoreMechanical | SetMechanical, Field(discriminator="action")
+    Restore | RemoveLine | TripFeeders | Trip | RestoreMechanical | SetMechanical, Field(discriminator="action")
 ]
 
 

@@ -1,13 +1,14 @@
 """Trajectories of the rotor angles and speeds: the value, its output grid, and the table it is written as."""
 
 import io
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from contingencies.network import Float
 from contingencies.operators import PhaseOperators
-from contingencies.separation import spread
+from contingencies.separation import separation
 
 SAMPLE_S = 1e-3  # h_t, the paper's trajectory sampling
 OUTPUT_S = 1e-2  # grid on which trajectories are shown and learned
@@ -15,16 +16,18 @@ OUTPUT_S = 1e-2  # grid on which trajectories are shown and learned
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """States over time; delta (k, n) in rad, omega (k, n) in pu."""
+    """States over time; delta (k, n) in rad, omega (k, n) in pu; machines may leave at clearing."""
 
     t: Float
     delta: Float
     omega: Float
+    t_c: float = math.inf  # s
+    tripped: tuple[int, ...] = ()
 
     @property
     def separation(self) -> Float:
         """Largest pairwise angle separation d(t), rad (k,)."""
-        largest: Float = spread(self.delta)
+        largest: Float = separation(self.t, self.delta, self.t_c, self.tripped)
         return largest
 
 

@@ -133,7 +133,7 @@ class Surrogate(torch.nn.Module, ABC):
 
 
 def check_members(members: Sequence[PhaseOperators]) -> None:
-    """Refuse members that one model cannot hold: none, duplicates, other machines, other windows."""
+    """Refuse members that one model cannot hold: none, duplicates, other machines, other windows, tripped machines."""
     if not members:
         raise UsageError("a model needs at least one contingency.")
     first, names = members[0], set()
@@ -148,4 +148,9 @@ def check_members(members: Sequence[PhaseOperators]) -> None:
         if operators.window != first.window:
             raise UsageError(
                 f"{operators.name} and {first.name} have different study windows; one model serves one window."
+            )
+        if operators.tripped_machines:
+            raise UsageError(
+                f"{operators.name} trips a generator at clearing, whose angle then no longer counts; surrogates do not "
+                "learn that, so ask 'cct-zoo reference-cct', or distill a head from the ODE."
             )
