@@ -295,7 +295,7 @@ def _post_factors(change: _Change, reduction: Reduction, transfers: BusTransfers
 def _without_machines(
     factors: tuple[Complex, Complex, Complex], reduction: Reduction, tripped: tuple[int, ...]
 ) -> tuple[Complex, Complex, Complex]:
-    """W, M, U of the network that some machines have left as well, theory.md eq. (trip)."""
+    """W, M, U of the network that some machines have left as well, theory.md eq. (41)."""
     if not tripped:
         return factors
     W, M, U = factors
