@@ -20,7 +20,7 @@ from espinn_moe.inputs import EventInputs
 from espinn_moe.layers import SINE_FREQUENCY, Experts, Stack
 from espinn_moe.phases import FAULT_ON, POST_CLEARING, settled
 from espinn_moe.physics import Phase, Physics
-from espinn_moe.surrogate import Member, Rows, Scenarios, Surrogate
+from espinn_moe.surrogate import EventSurrogate, Member, Rows, Scenarios
 
 GATE_S = 0.1  # l_q: the local expansion leads for about this long, as far as it is accurate
 
@@ -28,7 +28,7 @@ Chain = Literal["hard", "soft"]
 EventRate = Literal["prescribed", "free"]
 
 
-class EventStructured(Surrogate):
+class EventStructured(EventSurrogate):
     """Exact pre-fault state, then two learned phases chained through their event states.
 
     Parameters
@@ -83,6 +83,24 @@ class EventStructured(Surrogate):
         assert rates is not None
         return states, rates
 
+    def fault_on_states(self, t: Tensor, alpha: Tensor, member: Member = 0) -> Tensor:
+        return self._fault_on(t, alpha, member, with_rates=False)[0]
+
+    def states_forward_only(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> Tensor:
+        after = t >= t_c
+
+        def part(mask: Tensor) -> tuple[Tensor, Tensor, Tensor, Member]:
+            return t[mask], alpha[mask], t_c[mask], member[mask] if isinstance(member, Tensor) else member
+
+        its_t, its_alpha, _, its_member = part(~after)
+        during = self.fault_on_states(its_t, its_alpha, its_member)
+        its_t, its_alpha, its_t_c, its_member = part(after)
+        with torch.no_grad():
+            event = self.fault_on_states(its_t_c, its_alpha, its_member)
+        cleared, _ = self._post_clearing(its_t, its_alpha, its_t_c, event, its_member, with_rates=False)
+        x = torch.empty(len(t), 2 * self.n_machines, dtype=self.dtype, device=t.device)
+        return x.index_put((~after,), during).index_put((after,), cleared)
+
     def settings(self) -> dict[str, Any]:
         return {
             "dtype": str(self.dtype).removeprefix("torch."),
@@ -110,9 +128,16 @@ class EventStructured(Surrogate):
 
     def extra_terms(self, rows: Rows) -> dict[str, Tensor]:
         """A soft chain is held together by the squared gap of the event states, in output scales."""
+        return self._gap_of_events(rows, self.fault_on_states(rows.t_c, rows.alpha, rows.member))
+
+    def extra_terms_forward_only(self, rows: Rows) -> dict[str, Tensor]:
+        with torch.no_grad():
+            fault_on = self.fault_on_states(rows.t_c, rows.alpha, rows.member)
+        return self._gap_of_events(rows, fault_on)
+
+    def _gap_of_events(self, rows: Rows, fault_on: Tensor) -> dict[str, Tensor]:
         if self.chain == "hard":
             return {}
-        fault_on, _ = self._fault_on(rows.t_c, rows.alpha, rows.member, with_rates=False)
         gap = self._own_event_state(rows.alpha, rows.t_c, rows.member) - fault_on
         return {"interface": (gap / self.output_scale[rows.member, POST_CLEARING]).square().mean()}
 

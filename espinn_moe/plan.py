@@ -10,13 +10,27 @@ Clock = Literal["wall", "processor"]
 
 
 @dataclass(frozen=True)
+class Restart:
+    """A second stage: the objective may change, and the optimiser begins anew with a schedule of its own."""
+
+    at: float  # fraction of the budget
+    learning_rate: float
+    warmup: float = 0.01  # fraction of the stage
+
+    def __post_init__(self) -> None:
+        if not 0 < self.at < 1:
+            raise UsageError(f"a second stage at {self.at} is not within the training; choose between 0 and 1.")
+
+
+@dataclass(frozen=True)
 class TrainingPlan:
     """How to minimise: budget, optimiser and schedule.
 
     Exactly one of `steps` and `minutes` is the budget; minutes are those of the clock on the wall, or of the
     processor's work for this process, which does not pass faster while others use it. `polish_share` of it goes
     to L-BFGS on large batches; its history is dropped at every resample, and a round that does not lower the loss
-    of its batch is undone. `validations` are spread evenly over the budget.
+    of its batch is undone. `validations` are spread evenly over the budget. With a `restart` the training has two
+    stages before it is polished.
     """
 
     steps: int | None = None
@@ -33,6 +47,7 @@ class TrainingPlan:
     validations: int = 10
     keep: Literal["last", "best"] = "last"  # "best": the state with the smallest validated error
     seed: int = 0
+    restart: Restart | None = None
 
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.minutes is None):
@@ -43,6 +58,8 @@ class TrainingPlan:
             raise UsageError(f"minutes must be a positive number, not {self.minutes}.")
         if not 0 <= self.polish_share <= 1:
             raise UsageError(f"polish_share = {self.polish_share} is not between 0 and 1.")
+        if self.restart is not None and self.restart.at + self.polish_share >= 1:
+            raise UsageError(f"polish_share = {self.polish_share} leaves the second stage no time; lower it.")
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,26 @@ class Surrogate(torch.nn.Module, ABC):
         return {}
 
 
+class EventSurrogate(Surrogate):
+    """A surrogate whose learned phases meet in event states, from which the swing equation can be followed.
+
+    *Forward-only* answers have the same values, but what is learned after clearing does not change the fault-on part:
+    the post-clearing part follows it, not the other way round.
+    """
+
+    @abstractmethod
+    def fault_on_states(self, t: Tensor, alpha: Tensor, member: Member = 0) -> Tensor:
+        """States (..., 2 n) at instants t from t_f on while the fault lasts; at t = t_c, the event states."""
+
+    @abstractmethod
+    def states_forward_only(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> Tensor:
+        """States (m, 2 n) of rows (m,) from t_f on, without gradients from post-clearing into fault-on parameters."""
+
+    def extra_terms_forward_only(self, rows: Rows) -> dict[str, Tensor]:
+        """The penalties of `extra_terms`, one-sided."""
+        return self.extra_terms(rows)
+
+
 def check_members(members: Sequence[PhaseOperators]) -> None:
     """Refuse members that one model cannot hold: none, duplicates, other machines, other windows, tripped machines."""
     if not members:

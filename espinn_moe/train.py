@@ -28,7 +28,7 @@ from espinn_moe.state_file import tree_from_bytes, tree_to_bytes
 SAVE_INTERVAL_S = 45.0  # a killed run loses at most one minute
 REPORT_INTERVAL_S = 1.0
 CURVE_POINTS = 200  # points of the recorded loss curves, however long the run
-STATE_VERSION = 2
+STATE_VERSION = 3
 
 CLOCKS: dict[Clock, Callable[[], float]] = {"wall": time.monotonic, "processor": time.process_time}
 
@@ -38,18 +38,24 @@ class TrainingError(ZooError):
 
 
 class Objective(Protocol):
-    """What is minimised; `espinn_moe.losses` holds the ones for surrogates."""
+    """What is minimised: `losses`, `window_losses` and `shooting` hold the ones for surrogates."""
 
     weights: dict[str, float]
 
-    def advance(self, done: float) -> None:
-        """Hear, before each step, which fraction of the training is done."""
+    def advance(self, done: float, stage: int = 0) -> None:
+        """Hear, before each step, which stage is running (0 or 1) and which fraction of it is done."""
 
     def batch(self, generator: torch.Generator) -> Any:
         """Training rows, drawn with this generator only."""
 
     def terms(self, model: Any, batch: Any) -> dict[str, Tensor]:
         """Named loss terms (scalars) before weighting."""
+
+    def state(self) -> dict[str, Any]:
+        """What `batch` remembers from one call to the next, as a tree for the state file."""
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take up a remembered state again."""
 
 
 @dataclass
@@ -140,7 +146,8 @@ class _Run:
         self.model, self.objective, self.plan = model, objective, plan
         self.state_path, self.report, self.validate, self.identity = state_path, report, validate, identity
         self.parameters = [p for p in model.parameters() if p.requires_grad]
-        self.optimizer = make_optimizer(plan.optimizer, model, plan.learning_rate)
+        self.stage = 0
+        self.optimizer = self.new_optimizer()
         self.generator = torch.Generator().manual_seed(plan.seed)
         self.step = 0
         self.elapsed_before = self.used_before = 0.0  # s on the wall, and of the clock that counts
@@ -175,20 +182,38 @@ class _Run:
         assert self.plan.minutes is not None
         return min(1.0, self.used / (60.0 * self.plan.minutes))
 
+    def in_stage(self, done: float) -> tuple[int, float]:
+        """The stage that a fraction of the budget belongs to, and the fraction of that stage; polishing comes after."""
+        restart, end = self.plan.restart, 1.0 - self.plan.polish_share
+        if restart is not None and done < restart.at:
+            return 0, done / restart.at
+        stage, begin = (0, 0.0) if restart is None else (1, restart.at)
+        return stage, min(1.0, (done - begin) / max(1e-12, end - begin))
+
     def rate(self, done: float) -> float:
-        """Learning rate: linear warm-up, then half a cosine down to the final rate."""
-        plan = self.plan
-        main = done / max(1e-12, 1.0 - plan.polish_share)
-        if main < plan.warmup:
-            return plan.learning_rate * max(main / plan.warmup, 0.01)
-        along = min(1.0, (main - plan.warmup) / (1.0 - plan.warmup))
-        return plan.learning_rate * (plan.final_rate + (1 - plan.final_rate) * 0.5 * (1 + math.cos(math.pi * along)))
+        """Learning rate: in each stage linear warm-up, then half a cosine down to the final rate."""
+        plan, (stage, along) = self.plan, self.in_stage(done)
+        settings = plan.restart if stage and plan.restart else plan
+        if along < settings.warmup:
+            return settings.learning_rate * max(along / settings.warmup, 0.01)
+        falling = 0.5 * (1.0 + math.cos(math.pi * (along - settings.warmup) / (1.0 - settings.warmup)))
+        return settings.learning_rate * (plan.final_rate + (1.0 - plan.final_rate) * falling)
+
+    def new_optimizer(self) -> torch.optim.Optimizer:
+        """The optimiser of a stage at its beginning."""
+        restart = self.plan.restart
+        rate = restart.learning_rate if self.stage and restart else self.plan.learning_rate
+        return make_optimizer(self.plan.optimizer, self.model, rate)
 
     # --- loop ---------------------------------------------------------------------------------
 
     def go(self, interrupted: threading.Event) -> TrainingResult:
         while (done := self.done) < 1.0:
-            self.objective.advance(done)
+            stage, along = self.in_stage(done)
+            if stage != self.stage:
+                self.stage = stage
+                self.optimizer = self.new_optimizer()
+            self.objective.advance(along, stage)
             if done < 1.0 - self.plan.polish_share:
                 self.descend(done)
             else:
@@ -337,6 +362,8 @@ class _Run:
             "generator": self.generator.get_state(),
             "global_generator": torch.get_rng_state(),
             "weights": dict(self.objective.weights),
+            "objective": self.objective.state(),
+            "stage": self.stage,
             "step": self.step,
             "elapsed": self.elapsed,
             "used": self.used,
@@ -362,7 +389,10 @@ class _Run:
             )
         self.model.load_state_dict(tree["model"])
         self.good = copy.deepcopy(self.model.state_dict())
+        self.stage = tree["stage"]
+        self.optimizer = self.new_optimizer()
         self.optimizer.load_state_dict(tree["optimizer"])
+        self.objective.restore(tree["objective"])
         self.generator.set_state(tree["generator"])
         torch.set_rng_state(tree["global_generator"])
         self.objective.weights.update(tree["weights"])

@@ -13,13 +13,14 @@ from contingencies.ode import FastODE
 from contingencies.operators import PhaseOperators, compile_contingency
 from contingencies.trajectories import output_times
 from espinn_moe.chained import ChainedESPINN, ChainedMoE
-from espinn_moe.losses import TrajectoryBatch, TrajectoryObjective, WindowObjective
+from espinn_moe.losses import TrajectoryBatch, TrajectoryObjective
 from espinn_moe.one_shot import ESPINN, HardRoutedMoE
 from espinn_moe.phases import FAULT_ON, POST_CLEARING, SETTLED_RAD, settled
 from espinn_moe.plan import TrainingPlan
 from espinn_moe.surrogate import Rows
 from espinn_moe.train import train
 from espinn_moe.window_data import calibrate, cut_windows, fitted_remainder, remainders
+from espinn_moe.window_losses import WindowObjective
 
 torch.set_num_threads(1)
 

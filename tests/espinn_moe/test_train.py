@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from contingencies.errors import ConflictError, IntegrityError, UsageError, ZooError
 from espinn_moe import state_file
 from espinn_moe import train as loop
-from espinn_moe.plan import TrainingPlan
+from espinn_moe.plan import Restart, TrainingPlan
 from espinn_moe.train import TrainingError, train
 
 torch.set_num_threads(1)
@@ -28,9 +29,17 @@ class SineFit:
         self.weights = {"data": 1.0, "slope": 0.1}
         self.poison, self.batches = poison, 0
         self.told: list[float] = []
+        self.stages: list[int] = []
 
-    def advance(self, done: float) -> None:
+    def state(self) -> dict[str, int]:
+        return {}
+
+    def restore(self, state: dict[str, int]) -> None:
+        assert state == {}
+
+    def advance(self, done: float, stage: int = 0) -> None:
         self.told.append(done)
+        self.stages.append(stage)
 
     def batch(self, generator: torch.Generator) -> Tensor:
         self.batches += 1
@@ -156,6 +165,35 @@ def test_an_objective_hears_how_far_the_training_is():
     whole = SineFit()
     train(network(), whole, TrainingPlan(steps=8))
     assert whole.told == [step / 8 for step in range(8)]
+
+
+def test_a_second_stage_begins_with_a_new_optimiser_and_its_own_rate():
+    fit = SineFit()
+    plan = TrainingPlan(steps=10, restart=Restart(at=0.4, learning_rate=7e-4, warmup=0.0), final_rate=0.0)
+    run = loop._Run(network(), fit, plan, None, None, None, "")
+    before = run.optimizer
+    run.go(threading.Event())
+    assert fit.told == pytest.approx([0, 0.25, 0.5, 0.75, *(k / 6 for k in range(6))])
+    assert fit.stages == [0] * 4 + [1] * 6
+    assert run.optimizer is not before
+    assert run.optimizer.param_groups[0]["step"] == 6
+    assert run.rate(0.4) == 7e-4
+
+
+@pytest.mark.parametrize("kill_at", [10, 24, 25, 40])
+def test_killed_in_either_stage_a_training_resumes_exactly(kill_at, tmp_path, monkeypatch):
+    plan = TrainingPlan(steps=60, restart=Restart(at=0.4, learning_rate=1e-3))
+    uninterrupted = network()
+    train(uninterrupted, SineFit(), plan)
+    resumed = killed_and_resumed(plan, tmp_path / "state", kill_at, monkeypatch)
+    assert torch.equal(parameters(resumed), parameters(uninterrupted))
+
+
+def test_stages_that_leave_each_other_no_time_are_refused():
+    with pytest.raises(UsageError, match="not within the training"):
+        Restart(at=1.0, learning_rate=1e-3)
+    with pytest.raises(UsageError, match="no time"):
+        TrainingPlan(steps=10, polish_share=0.7, restart=Restart(at=0.4, learning_rate=1e-3))
 
 
 def test_polish_lowers_the_loss_further():

@@ -13,12 +13,15 @@ import torch
 
 from contingencies.errors import NotFoundError, UsageError
 from contingencies.operators import PhaseOperators
-from espinn_moe.surrogate import Scenarios, Surrogate
+from espinn_moe.surrogate import EventSurrogate, Scenarios, Surrogate
 from espinn_moe.train import Objective
-from zoo.surrogates.budgets import Form
+from zoo.surrogates.budgets import RESIDUALS, Form, Residual
 
 DTYPES = ("float32", "float64")
 WHOLE_SHARE = 0.5  # of post-clearing windows taken after synchronism was lost, without focus
+
+NO_EVENTS = "it has no event states from which the swing equation could be followed"
+WINDOWS = "its windows are steps of the swing equation already"
 
 
 @dataclass(frozen=True)
@@ -33,16 +36,24 @@ class Entry:
     settings: Mapping[str, Any] = field(default_factory=dict)
     objective: Mapping[str, Any] = field(default_factory=dict)
     mode: Literal["separate", "baseline"] = "separate"  # of its runs; those of a family are "moe"
+    residual: Residual = "pointwise"  # unless another is asked for
+    no_shooting: str = ""  # why the shooting residual does not apply, if it does not
 
 
 CATALOGUE: dict[str, Entry] = {
     entry.name: entry
     for entry in (
-        Entry("es-pinn", "espinn_moe.one_shot:ESPINN", "one-shot", "hard-chained phases, Taylor-gated (the paper)"),
-        Entry("es-pinn-chained", "espinn_moe.chained:ChainedESPINN", "chained", "hard-chained short windows"),
+        Entry(
+            "es-pinn", "espinn_moe.one_shot:ESPINN", "one-shot", "hard-chained phases, Taylor-gated (the paper)",
+            residual="shooting",
+        ),
+        Entry(
+            "es-pinn-chained", "espinn_moe.chained:ChainedESPINN", "chained", "hard-chained short windows",
+            no_shooting=WINDOWS,
+        ),
         Entry(
             "vanilla-pinn", "zoo.surrogates.baselines.vanilla_pinn:VanillaPINN", "one-shot", "one global tanh network",
-            mode="baseline",
+            mode="baseline", no_shooting=NO_EVENTS,
         ),
         Entry(
             "xpinn", "zoo.surrogates.baselines.xpinn:EnhancedXPINN", "one-shot", "phase networks, soft interfaces",
@@ -50,7 +61,7 @@ CATALOGUE: dict[str, Entry] = {
         ),
         Entry(
             "pi-deeponet", "zoo.surrogates.baselines.pi_deeponet:PIDeepONet", "one-shot", "branch and trunk networks",
-            mode="baseline",
+            mode="baseline", no_shooting=NO_EVENTS,
         ),
         Entry(
             "es-pinn-state-only", "espinn_moe.one_shot:ESPINN", "one-shot", "ablation: event derivatives left free",
@@ -62,10 +73,16 @@ CATALOGUE: dict[str, Entry] = {
         ),
         Entry(
             "es-pinn-no-residual", "espinn_moe.one_shot:ESPINN", "one-shot", "ablation: no physics residuals",
-            objective={"residual_weight": 0.0},
+            objective={"residual_weight": 0.0}, no_shooting="it is the ablation without residuals",
         ),
-        Entry("moe", "espinn_moe.one_shot:HardRoutedMoE", "one-shot", "experts of a family (the paper)", family=True),
-        Entry("moe-chained", "espinn_moe.chained:ChainedMoE", "chained", "experts on short windows", family=True),
+        Entry(
+            "moe", "espinn_moe.one_shot:HardRoutedMoE", "one-shot", "experts of a family (the paper)", family=True,
+            residual="shooting",
+        ),
+        Entry(
+            "moe-chained", "espinn_moe.chained:ChainedMoE", "chained", "experts on short windows", family=True,
+            no_shooting=WINDOWS,
+        ),
     )
 }  # fmt: skip
 
@@ -75,6 +92,19 @@ def entry_of(name: str) -> Entry:
     if name not in CATALOGUE:
         raise NotFoundError(f"model {name[:60]!r} is not in the catalogue; use one of {', '.join(CATALOGUE)}.")
     return CATALOGUE[name]
+
+
+def residual_of(name: str, residual: Residual | None = None) -> Residual:
+    """The residual a model is trained with: the one asked for, or its own; refused where it does not apply."""
+    entry = entry_of(name)
+    chosen = residual or entry.residual
+    if chosen not in RESIDUALS:
+        raise UsageError(f"residual {chosen!r} is not known; use {' or '.join(RESIDUALS)}.")
+    if chosen == "shooting" and entry.no_shooting:
+        raise UsageError(
+            f"the shooting residual does not apply to {name}: {entry.no_shooting}; use --residual pointwise."
+        )
+    return chosen
 
 
 def list_models() -> list[str]:
@@ -109,7 +139,13 @@ def create_model(name: str, members: Sequence[PhaseOperators], seed: int = 0, **
 
 
 def make_objective(
-    name: str, surrogate: Surrogate, scenarios: Sequence[Scenarios], *, focus: bool = True, **options: Any
+    name: str,
+    surrogate: Surrogate,
+    scenarios: Sequence[Scenarios],
+    *,
+    focus: bool = True,
+    residual: Residual | None = None,
+    **options: Any,
 ) -> Objective:
     """What a surrogate of this name is trained on.
 
@@ -124,15 +160,23 @@ def make_objective(
     focus : bool
         Learn the part of a trajectory that decides stability (before the separation first passes 1.5 pi); chained
         models see a little of the rest even so, because their chain runs on to the end of the study.
+    residual : "pointwise" or "shooting", optional
+        How the swing equation is held to; by default the model's own way. Shooting needs a plan with two stages
+        (`zoo.surrogates.budgets.plan_for`).
     options
         Objective arguments that replace the catalogue's.
     """
     from espinn_moe.chained import Chained
-    from espinn_moe.losses import TrajectoryObjective, WindowObjective
+    from espinn_moe.losses import TrajectoryObjective
+    from espinn_moe.shooting import ShootingObjective
+    from espinn_moe.window_losses import WindowObjective
 
     chosen = {**entry_of(name).objective, **options}
     if isinstance(surrogate, Chained):
         if not focus:
             chosen.setdefault("lost_share", WHOLE_SHARE)
         return WindowObjective(surrogate, scenarios, **chosen)
+    if residual_of(name, residual) == "shooting":
+        assert isinstance(surrogate, EventSurrogate)
+        return ShootingObjective(surrogate, scenarios, decisive=focus, **chosen)
     return TrajectoryObjective(surrogate, scenarios, decisive=focus, **chosen)

@@ -14,7 +14,8 @@ from espinn_moe.plan import TrainingPlan
 from espinn_moe.surrogate import Surrogate
 from espinn_moe.train import train
 from zoo.surrogates import checkpoints
-from zoo.surrogates.catalogue import CATALOGUE, create_model, list_models, make_objective
+from zoo.surrogates.budgets import plan_for
+from zoo.surrogates.catalogue import CATALOGUE, create_model, list_models, make_objective, residual_of
 from zoo.surrogates.datasets import ScenarioSet, training_set
 
 torch.set_num_threads(1)
@@ -148,6 +149,29 @@ def test_a_few_steps_lower_the_loss(name, operators, scenarios):
     before = loss()
     train(model, objective, TrainingPlan(steps=15))
     assert loss() < before
+
+
+@every_model
+def test_the_shooting_residual_trains_a_model_in_two_stages_or_is_refused_with_a_reason(name, operators, scenarios):
+    model = calibrated(name, operators, scenarios)
+    if CATALOGUE[name].no_shooting:
+        with pytest.raises(UsageError, match=f"does not apply to {name}: .*use --residual pointwise"):
+            residual_of(name, "shooting")
+        return
+    plan = plan_for("one-shot", steps=6, residual=residual_of(name, "shooting"))
+    assert plan.restart is not None
+    objective = make_objective(name, model, [scenarios], residual="shooting", rows=32, rollouts=16, segments=8)
+    result = train(model, objective, plan)
+    assert {"data", "shooting"} <= set(result.terms)
+    assert not any(term.startswith("residual") for term in result.terms)
+
+
+def test_the_papers_models_are_trained_by_shooting_unless_told_otherwise():
+    assert {name for name in list_models() if residual_of(name) == "shooting"} == {"es-pinn", "moe"}
+    assert residual_of("es-pinn", "pointwise") == "pointwise"
+    assert plan_for("one-shot", steps=6).restart is None
+    with pytest.raises(UsageError, match="'guess' is not known"):
+        residual_of("es-pinn", "guess")  # type: ignore[arg-type]
 
 
 @every_model

@@ -13,11 +13,11 @@ from torch import Tensor
 from contingencies.operators import PhaseOperators
 from espinn_moe.inputs import EventInputs
 from espinn_moe.layers import Stack
-from espinn_moe.surrogate import Member, Rows
+from espinn_moe.surrogate import EventSurrogate, Member, Rows
 from zoo.surrogates.baselines.common import Baseline
 
 
-class EnhancedXPINN(Baseline):
+class EnhancedXPINN(Baseline, EventSurrogate):
     """Fault-on 2-[64]x5-12 and post-clearing 3-[128]x7-12 on six machines: 118,744 parameters."""
 
     def __init__(
@@ -51,6 +51,12 @@ class EnhancedXPINN(Baseline):
         assert rates is not None
         return states, rates
 
+    def fault_on_states(self, t: Tensor, alpha: Tensor, member: Member = 0) -> Tensor:
+        return self._fault_on(t, alpha, False)[0]
+
+    def states_forward_only(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> Tensor:
+        return self.states(t, alpha, t_c)  # each network answers for its own phase; only the interface joins them
+
     def _by_phase(self, t: Tensor, alpha: Tensor, t_c: Tensor, with_rates: bool) -> tuple[Tensor, Tensor | None]:
         """Each row from the network of its phase; rows before the fault are the exact equilibrium."""
         shape = torch.broadcast_shapes(t.shape, alpha.shape, t_c.shape)
@@ -82,8 +88,14 @@ class EnhancedXPINN(Baseline):
 
     def extra_terms(self, rows: Rows) -> dict[str, Tensor]:
         """Squared jumps of the state at fault application and at clearing."""
-        at_fault, _ = self._fault_on(torch.full_like(rows.t, self.t_f), rows.alpha, False)
-        before, _ = self._fault_on(rows.t_c, rows.alpha, False)
+        return self._interfaces(rows, self.fault_on_states(rows.t_c, rows.alpha))
+
+    def extra_terms_forward_only(self, rows: Rows) -> dict[str, Tensor]:
+        """The same, and at clearing the post-clearing side follows."""
+        return self._interfaces(rows, self.fault_on_states(rows.t_c, rows.alpha).detach())
+
+    def _interfaces(self, rows: Rows, before: Tensor) -> dict[str, Tensor]:
+        at_fault = self.fault_on_states(torch.full_like(rows.t, self.t_f), rows.alpha)
         after, _ = self._post_clearing(rows.t_c, rows.alpha, rows.t_c, False)
         return {"interface_fault": self.misfit(at_fault, self.x_0), "interface_clearing": self.misfit(after, before)}
 
