@@ -161,7 +161,7 @@ class _Plain:
     def _mapping(self, node: CommentedMap, path: FieldPath) -> dict[str, Any]:
         plain = {}
         for key, value in node.items():
-            if not isinstance(key, str):
+            if not isinstance(key, str) and type(key) is not int:  # a bus number may name a field
                 raise SpecError(
                     f"{self.source}:{_line(node)}: {dotted(path)}: the field name {str(key)[:40]!r} is not text; "
                     "field names are words."

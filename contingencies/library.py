@@ -12,7 +12,8 @@ from pathlib import Path
 
 from contingencies.documents import Document, FieldPath, dotted, read_documents, validate
 from contingencies.errors import NotFoundError, Problems, SpecError
-from contingencies.spec import ContingencySpec, NetworkFile, Record, SystemSpec, canonical_json, sha256
+from contingencies.records import Record
+from contingencies.spec import ContingencySpec, NetworkFile, SystemSpec, canonical_json, sha256
 
 NETWORK_SUFFIXES = (".json", ".m", ".mat")
 SPEC_SUFFIXES = (".yaml", ".yml")

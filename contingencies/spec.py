@@ -11,24 +11,11 @@ import json
 import math
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
+from contingencies.conditions import Conditions
 from contingencies.documents import FieldError
-
-NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,99}$"
-Name = Annotated[str, Field(pattern=NAME_PATTERN, description="lower-case letters, digits, '.', '_' and '-'")]
-BusNumber = Annotated[int, Field(ge=0, le=10**9, description="bus number as printed in the case")]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Real = Annotated[float, Field(allow_inf_nan=False)]
-Text = Annotated[str, Field(max_length=10_000)]
-
-
-class Record(BaseModel):
-    """A frozen, strict value: unknown fields and silently converted types are errors."""
-
-    model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
-
+from contingencies.records import BusNumber, Name, NonNegative, Positive, Real, Record, Text
 
 # --- faults -----------------------------------------------------------------------------------
 
@@ -236,6 +223,7 @@ class ContingencySpec(Record):
     window: Window = Window()
     severity: tuple[Real, Real] = Field((0.0, 1.0), description="smallest and largest severity alpha studied")
     stability: Stability = Stability()
+    conditions: Conditions | None = Field(None, description="what varies; left out, the case's own operating point")
 
     @field_validator("severity")
     @classmethod
@@ -277,6 +265,12 @@ class ContingencySpec(Record):
                 "add generator",
             )
         return self
+
+    @model_validator(mode="after")
+    def _conditions_fit_fault(self) -> "ContingencySpec":
+        if self.conditions is None or self.conditions.position is None or isinstance(self.fault, LineFault):
+            return self
+        raise FieldError("conditions", "position varies along a line, and the fault is not on one; leave it out")
 
 
 # --- systems ----------------------------------------------------------------------------------
@@ -373,11 +367,13 @@ class SystemSpec(Record):
 # --- identity ---------------------------------------------------------------------------------
 
 PROSE = frozenset({"description", "provenance"})  # words about the physics, not physics
+LATER = frozenset({"conditions"})  # blocks that came later: left out, they leave older identities as they were
 
 
 def canonical_json(record: Record, **physics: str) -> str:
     """The record as canonical JSON: sorted keys, no prose, no spaces; `physics` replaces fields."""
-    content = {key: value for key, value in record.model_dump(mode="json").items() if key not in PROSE}
+    fields = {key: value for key, value in record.model_dump(mode="json").items() if key not in PROSE}
+    content = {key: value for key, value in fields.items() if value is not None or key not in LATER}
     return json.dumps(content | physics, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

@@ -47,7 +47,7 @@ def test_contingencies_of_an_old_home_keep_their_identity(home):
 def test_checkpoints_of_an_old_home_have_the_same_boundary(home, expected):
     import numpy as np
 
-    from contingencies.stability import reference_cct
+    from contingencies.references import reference_cct
     from espinn_moe.boundary import learned_boundary
     from espinn_moe.margins import HARD
 

@@ -16,8 +16,9 @@ from contingencies.families import ACTIONS, Recipe, generate_family
 from contingencies.library import System, load_contingencies, load_contingency, load_system
 from contingencies.network import solve_network
 from contingencies.operators import compile_family
+from contingencies.records import NAME_PATTERN
 from contingencies.reduction import reduce_network
-from contingencies.spec import NAME_PATTERN, ContingencySpec, Shunt, Stability, Window
+from contingencies.spec import ContingencySpec, Shunt, Stability, Window
 from contingencies.spec_files import contingency_text, system_reference, write_contingencies
 from tests.contingencies.networks import matpower_tables, matpower_text, write_system
 

@@ -3,7 +3,7 @@
 import pytest
 
 from contingencies.errors import ConflictError, IntegrityError, NotFoundError
-from contingencies.spec import NAME_PATTERN
+from contingencies.records import NAME_PATTERN
 from registry import texts
 from registry.schema import ContingencyRow
 from registry.store import contingencies as store

@@ -9,7 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from contingencies.families import Recipe
-    from contingencies.spec import Record
+    from contingencies.records import Record
 
 MAX_SEVERITIES = 1_000_000
 
