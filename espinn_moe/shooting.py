@@ -1,4 +1,4 @@
-"""The shooting residual: what a surrogate's own event state leads to, by the swing equation, theory.md eqs. (31)-(32).
+"""The shooting residual: what a surrogate's own event state leads to, by the swing equation, theory.md eqs. (50)-(51).
 
 A pointwise residual is cheap to satisfy along a wrong trajectory: between two training instants, where trajectories
 part, a smooth network draws a ramp. The integral form x(t) - Phi(x(t_c)) is not. Its labels are rolled out from the
@@ -19,6 +19,7 @@ from torch import Tensor
 from contingencies.network import Float
 from contingencies.rollouts import after_clearing, during_fault
 from espinn_moe.losses import TrajectoryBatch, TrajectoryObjective, routing, weights_since_clearing
+from espinn_moe.own_boundary import boundary_points, event_states
 from espinn_moe.phases import settled
 from espinn_moe.sampling import joined
 from espinn_moe.surrogate import EventSurrogate, Rows, Scenarios
@@ -29,12 +30,9 @@ ROLLOUTS_PER_MEMBER = 32  # at least, in a family
 SEGMENT_S = 0.2  # length of a fault-on segment
 REFRESH_STEPS = 60  # steps that learn from the same rollouts
 MAP_STEPS = 400  # steps between two looks for the boundary
-MAP_POINTS = 51  # per axis of such a look
-HALVINGS = 11  # of a cell of the map: 20 ms to 0.01 ms
 BOUNDARY_SHARE = 0.6  # of the rollouts that begin close to the boundary
 OFFSETS_S = (1.5e-4, 2e-2)  # how close in t_c, log-uniform on either side
 DECAY = (2.0, 0.0)  # how fast weights fall with the time since clearing, 1/s, at the beginning and at the end
-AT_ONCE = 512  # rollouts held in memory while the map is made
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +116,9 @@ class ShootingObjective:
         if self._stage == 0:
             return self.first.batch(generator)
         if self._age % MAP_STEPS == 0:
-            self._boundary = [self.boundary_points(member, generator) for member in range(len(self.model.members))]
+            self._boundary = [
+                boundary_points(self.model, member, generator) for member in range(len(self.model.members))
+            ]
         if self._age % REFRESH_STEPS == 0:
             self._pool = self.roll_out(generator)
         self._age += 1
@@ -168,7 +168,7 @@ class ShootingObjective:
         return alpha, t_c
 
     def _after_clearing(self, member: int, alpha: Float, t_c: Float) -> tuple[Rows, Tensor]:
-        t, states = after_clearing(self.model.members[member], self.event_states(member, alpha, t_c), t_c)
+        t, states = after_clearing(self.model.members[member], event_states(self.model, member, alpha, t_c), t_c)
         return self._samples(member, t, alpha, t_c, states)
 
     def _during_fault(self, member: int, generator: torch.Generator) -> tuple[Rows, Tensor]:
@@ -177,7 +177,7 @@ class ShootingObjective:
         u = torch.rand(count, 2, generator=generator, dtype=torch.float64).numpy()
         seconds = min(SEGMENT_S, last - t_f)
         alpha, start = low + u[:, 0] * (high - low), t_f + u[:, 1] * (last - t_f - seconds)
-        since, states = during_fault(operators, self.event_states(member, alpha, start), alpha, seconds)
+        since, states = during_fault(operators, event_states(self.model, member, alpha, start), alpha, seconds)
         return self._samples(member, start[:, None] + since, alpha, np.full(count, last), states)
 
     def _samples(self, member: int, t: Float, alpha: Float, t_c: Float, states: Float) -> tuple[Rows, Tensor]:
@@ -190,53 +190,6 @@ class ShootingObjective:
         label = torch.full((len(rollout),), member, device=its_t.device)
         sizes = torch.as_tensor(used.sum(1), device=its_t.device)
         return Rows(its_t, its_alpha, its_t_c, label, its_states), sizes
-
-    @torch.no_grad()
-    def event_states(self, member: int, alpha: Float, t: Float) -> Float:
-        """The model's fault-on states (p, 2 n) at instants t (p,)."""
-        routed = torch.full((len(t),), member) if len(self.model.members) > 1 else 0
-        routed = routed.to(self._device) if isinstance(routed, Tensor) else routed
-        x = self.model.fault_on_states(self._tensor(t), self._tensor(alpha), routed)
-        states: Float = x.double().numpy(force=True)
-        return states
-
-    # --- the boundary that the rollouts have --------------------------------------------------
-
-    def boundary_points(self, member: int, generator: torch.Generator) -> Tensor:
-        """Points (b, 2) in (alpha, t_c) where rollouts from the model's event states change sides.
-
-        Found in the cells of a map, along both of its axes, so that neither a flat nor a steep piece is missed; the
-        axes are shifted at random each time.
-        """
-        operators = self.model.members[member]
-        shift = torch.rand(2, generator=generator, dtype=torch.float64).tolist()
-        alpha, t_c = (
-            low + (high - low) * (np.arange(MAP_POINTS) + u) / MAP_POINTS
-            for (low, high), u in zip((operators.severity, operators.window.t_c), shift, strict=True)
-        )
-        grid = np.stack(np.meshgrid(alpha, t_c, indexing="ij"), axis=-1)  # (a, c, 2)
-        lost = self.unstable(member, grid.reshape(-1, 2)).reshape(grid.shape[:2])
-        later, worse = lost[:, :-1] != lost[:, 1:], lost[:-1] != lost[1:]
-        begin = np.concatenate([grid[:, :-1][later], grid[:-1][worse]])
-        end = np.concatenate([grid[:, 1:][later], grid[1:][worse]])
-        if len(begin) == 0:
-            return torch.empty(0, 2, dtype=torch.float64)
-        before = np.concatenate([lost[:, :-1][later], lost[:-1][worse]])
-        for _ in range(HALVINGS):
-            middle = 0.5 * (begin + end)
-            same = (self.unstable(member, middle) == before)[:, None]
-            begin, end = np.where(same, middle, begin), np.where(same, end, middle)
-        return torch.as_tensor(0.5 * (begin + end))
-
-    def unstable(self, member: int, pairs: Float) -> np.ndarray:
-        """Whether the rollouts of pairs (p, 2) lose synchronism, (p,)."""
-        operators, n = self.model.members[member], self.model.n_machines
-        lost = []
-        for part in np.array_split(pairs, math.ceil(len(pairs) / AT_ONCE)):
-            x = self.event_states(member, part[:, 0], part[:, 1])
-            _, states = after_clearing(operators, x, part[:, 1])
-            lost.append((np.ptp(states[..., :n], axis=-1) > operators.max_separation).any(axis=1))
-        return np.concatenate(lost)
 
     # --- what an interrupted training continues with ------------------------------------------
 

@@ -8,9 +8,9 @@ import torch
 from scipy.interpolate import CubicSpline
 
 from contingencies.ode import FastODE
+from contingencies.references import reference_boundary
 from contingencies.rollouts import after_clearing
-from contingencies.stability import reference_boundary
-from espinn_moe import shooting
+from espinn_moe import own_boundary, shooting
 from espinn_moe import train as loop
 from espinn_moe.losses import TrajectoryBatch, TrajectoryObjective
 from espinn_moe.one_shot import ESPINN, HardRoutedMoE
@@ -45,8 +45,11 @@ def objective_of(model: EventSurrogate, **options) -> ShootingObjective:
 
 @pytest.fixture
 def short_rounds(monkeypatch):
-    for name, value in {"REFRESH_STEPS": 3, "MAP_STEPS": 5, "MAP_POINTS": 5, "HALVINGS": 3}.items():
-        monkeypatch.setattr(shooting, name, value)
+    for module, name, value in (
+        (shooting, "REFRESH_STEPS", 3), (shooting, "MAP_STEPS", 5), (own_boundary, "MAP_POINTS", 5),
+        (own_boundary, "HALVINGS", 3),
+    ):  # fmt: skip
+        monkeypatch.setattr(module, name, value)
 
 
 def second_stage_batch(objective: ShootingObjective) -> ShootingBatch:
@@ -127,10 +130,10 @@ def test_labels_end_where_synchronism_is_lost_if_only_that_is_learned(decisive, 
 def test_with_exact_event_states_the_rollouts_have_the_true_boundary(monkeypatch):
     model = small_model()
     exact_events(model, monkeypatch)
-    monkeypatch.setattr(shooting, "MAP_POINTS", 12)
-    points = objective_of(model).boundary_points(0, torch.Generator().manual_seed(1)).numpy()
+    monkeypatch.setattr(own_boundary, "MAP_POINTS", 12)
+    points = own_boundary.boundary_points(model, 0, torch.Generator().manual_seed(1)).numpy()
     assert len(points) >= 5
-    cell = 1.0 / 12 / 2**shooting.HALVINGS
+    cell = 1.0 / 12 / 2**own_boundary.HALVINGS
     for alpha, t_c in points[:: max(1, len(points) // 5)]:
         truth = [reference_boundary(operators(LINE), np.array([alpha + shift])).cct[0] for shift in (-cell, cell)]
         assert min(truth) - 1e-4 <= t_c <= max(truth) + 1e-4
