@@ -72,6 +72,30 @@ def faulted_bus_admittance(
     return sp.csc_matrix(grown + sp.csc_matrix((values, (rows, columns)), shape=(f + 1, f + 1)))
 
 
+def bordered_by_fault_current(
+    network: Network, nodes: Int, weights: Complex, alpha: float, z_path: complex
+) -> sp.csc_matrix:
+    """Y_bus with the current of a fault through an impedance as one more unknown, theory.md eq. (35).
+
+    Parameters
+    ----------
+    nodes, weights : (1,) or (2,)
+        The fault point's open-circuit voltage is weights @ V[nodes].
+    alpha : float
+        Severity; 0 leaves the current 0.
+    z_path : complex
+        Factor of the current in its own equation, pu: alpha weights @ V = z_path I_f.
+
+    Returns
+    -------
+    sparse (n_b + 1, n_b + 1)
+        The fault current leaves the fault point; its equation comes last.
+    """
+    column = sp.csc_matrix((weights, (nodes, np.zeros(len(nodes), dtype=int))), shape=(network.n_buses, 1))
+    corner = sp.csc_matrix([[-z_path]])
+    return sp.csc_matrix(sp.bmat([[bus_admittance(network), column], [alpha * column.T, corner]]))
+
+
 def kron_reduction(Y_bus: sp.spmatrix, network: Network) -> Complex:
     """Y_red (n_g, n_g) seen from the internal machine nodes, theory.md eq. (6); dense and direct."""
     y_g = machine_admittance(network)

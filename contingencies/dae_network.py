@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import splu
 
 from contingencies.admittance import (
+    bordered_by_fault_current,
     bus_admittance,
     faulted_bus_admittance,
     machine_admittance,
@@ -163,12 +164,20 @@ def pre_fault_network(operators: PhaseOperators, loads: ZipLoads) -> PhaseNetwor
 
 
 def fault_network(operators: PhaseOperators, alpha: float, loads: ZipLoads) -> PhaseNetwork:
-    """The network while the fault of severity alpha is on, with its virtual node if the fault is on a line."""
+    """The network while the fault of severity alpha is on.
+
+    A shunt on a line has a virtual node; a fault through an impedance has its current as the last unknown instead,
+    because no admittance stands for a bolted fault.
+    """
     network, point = operators.network, operators.fault_point
     if point is None:
         Y_bus = bus_admittance(network)
-    else:
+    elif point.y is not None:
         Y_bus = faulted_bus_admittance(network, point.nodes, point.weights, alpha * point.y, point.z_series)
+    else:
+        assert point.z_f is not None
+        z_path = (operators.fault_z_th + point.z_f) + alpha * (point.z_series - operators.fault_z_th)
+        Y_bus = bordered_by_fault_current(network, point.nodes, point.weights, alpha, z_path)
     return _phase(operators, f"fault of severity {alpha:g}", Y_bus, operators.P_m_fault(alpha), loads)
 
 

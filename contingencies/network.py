@@ -45,6 +45,7 @@ class Network:
     base_mva: float
     omega_b: float  # rad/s
     bus_numbers: Int  # (n_b,) printed numbers
+    base_kv: Float  # (n_b,) kV; 0 where the case does not say
     position: dict[int, int]  # printed number -> position; buses joined by a closed switch share one
     V: Complex  # (n_b,) solved voltages, pu
     y_shunt: Complex  # (n_b,) fixed shunts, pu
@@ -214,7 +215,7 @@ def _assemble(system: System, net: Any, buses: _Buses, branches: Branches, scale
     E = V_machine + 1j * x_d * current
     return Network(
         name=system.name, base_mva=base, omega_b=2 * np.pi * system.spec.frequency_hz,
-        bus_numbers=buses.numbers, position=buses.position, V=V, y_shunt=y_shunt, y_load=y_load,
+        bus_numbers=buses.numbers, base_kv=table[:, 9], position=buses.position, V=V, y_shunt=y_shunt, y_load=y_load,
         branches=branches, machine_bus=machine_bus, H=H, x_d=x_d, D=D, E=np.abs(E), delta_0=np.angle(E),
     )  # fmt: skip
 

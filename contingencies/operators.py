@@ -4,10 +4,10 @@ Faults and clearing actions change the network by a matrix of rank one or two, s
 identity one sparse factorisation per network serves every contingency, and one solve per bus serves
 every member of a family that touches the bus (theory.md eqs. (9)-(11)):
 
-    Y_fault(alpha) = Y_pre + c(alpha) w u^T,   c(alpha) = alpha y / (1 + alpha y z_th)
+    Y_fault(alpha) = Y_pre + c(alpha) w u^T,   c(alpha) by one of the laws of `contingencies.severity`
     Y_post         = Y_pre + W M U^T
 
-with z_th the Thevenin impedance at the fault point, u and w the transfer to and from the machines
+with u and w the transfer to and from the machines
 (equal unless the network has phase shifters). The low-rank factors are what is stored; matrices
 are formed on request, so that families on networks with thousands of buses stay small.
 """
@@ -15,7 +15,6 @@ are formed on request, so that families on networks with thousands of buses stay
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -24,12 +23,14 @@ from contingencies.errors import Problems, SpecError
 from contingencies.library import Contingency
 from contingencies.network import Complex, Float, Int, Network, solve_network
 from contingencies.reduction import BusTransfers, Reduction, reduce_network
+from contingencies.severity import admittance_law, fault_coefficient, impedance_law
 from contingencies.spec import (
     BusFault,
     LineFault,
     MechanicalFault,
     RemoveLine,
     SetMechanical,
+    ShortCircuit,
     Trip,
     TripFeeders,
     Window,
@@ -38,12 +39,16 @@ from contingencies.spec import (
 
 @dataclass(frozen=True, eq=False)
 class FaultPoint:
-    """Where the fault shunt sits: a point whose open-circuit voltage is weights @ V[nodes]."""
+    """Where the fault sits: a point whose open-circuit voltage is weights @ V[nodes].
+
+    The fault is a shunt alpha * y, or a path through the impedance z_f; one of both is None.
+    """
 
     nodes: Int  # (1,) a bus, or (2,) the ends of a line
     weights: Complex
     z_series: complex  # pu, impedance of the line segments seen from the virtual node; 0 at a bus
-    y: complex  # pu, shunt at severity 1
+    y: complex | None  # pu, shunt at severity 1
+    z_f: complex | None = None  # pu, fault impedance at severity 1; 0 is a bolted fault
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +74,9 @@ class PhaseOperators:
     P_m_post: Float
     fault_from: Complex  # w (n,)
     fault_to: Complex  # u (n,)
-    fault_y: complex  # pu; 0 for a mechanical fault
-    fault_z_th: complex  # pu
+    fault_gain: complex  # pu; of the law of severity, 0 for a mechanical fault
+    fault_bend: complex
+    fault_z_th: complex  # pu, Thevenin impedance at the fault point
     post_from: Complex  # W (n, m); m = 0 when the topology is restored
     post_core: Complex  # M (m, m)
     post_to: Complex  # U (n, m)
@@ -91,7 +97,7 @@ class PhaseOperators:
 
     def Y_fault(self, alpha: float | Float) -> Complex:
         """Fault-on reduced admittance, (..., n, n) for alpha (...)."""
-        c = np.asarray(fault_coefficient(np.asarray(alpha, dtype=float), self.fault_y, self.fault_z_th))
+        c = np.asarray(fault_coefficient(np.asarray(alpha, dtype=float), self.fault_gain, self.fault_bend))
         fault: Complex = self.Y_pre + c[..., None, None] * np.outer(self.fault_from, self.fault_to)
         return fault
 
@@ -109,11 +115,6 @@ class PhaseOperators:
         gone = list(self.tripped_machines)
         post[gone], post[:, gone] = 0.0, 0.0  # already so but for round-off
         return post
-
-
-def fault_coefficient(alpha: Any, y: Any, z_th: Any) -> Any:
-    """c(alpha) of the rank-one fault, exactly 0 at alpha = 0, theory.md eq. (9); arrays or tensors."""
-    return alpha * y / (1.0 + alpha * (y * z_th))
 
 
 def compile_contingency(contingency: Contingency) -> PhaseOperators:
@@ -141,7 +142,8 @@ def compile_family(contingencies: Sequence[Contingency], reduction: Reduction) -
     for contingency, change in zip(contingencies, changes, strict=True):
         spec = contingency.spec
         P_m_slope, P_m_post = _mechanical_power(contingency, reduction, change.tripped)
-        w, u, y, z_th = _fault_factors(change.point, reduction, transfers)
+        w, u, z_th = _fault_factors(change.point, reduction, transfers)
+        gain, bend = _severity_law(change.point, z_th)
         W, M, U = _without_machines(_post_factors(change, reduction, transfers), reduction, change.tripped)
         operators.append(
             PhaseOperators(
@@ -149,7 +151,7 @@ def compile_family(contingencies: Sequence[Contingency], reduction: Reduction) -
                 max_separation=spec.stability.max_separation_rad, omega_b=network.omega_b,
                 E=network.E, H=network.H, D=network.D, delta_0=network.delta_0,
                 Y_pre=reduction.Y_pre, P_m_pre=reduction.P_m, P_m_slope=P_m_slope, P_m_post=P_m_post,
-                fault_from=w, fault_to=u, fault_y=y, fault_z_th=z_th,
+                fault_from=w, fault_to=u, fault_gain=gain, fault_bend=bend, fault_z_th=z_th,
                 post_from=W, post_core=M, post_to=U, fault_point=change.point, removed_branches=change.removed,
                 network=network, machine_buses=machine_buses, tripped_machines=change.tripped,
             )
@@ -211,15 +213,35 @@ def _fault_point(contingency: Contingency, network: Network) -> FaultPoint | Non
     fault = contingency.spec.fault
     if isinstance(fault, BusFault):
         node = network.bus(fault.bus, contingency.where("fault", "bus"))
-        return FaultPoint(np.array([node]), np.ones(1, dtype=complex), 0j, fault.shunt_pu.admittance)
+        y = None if fault.shunt_pu is None else fault.shunt_pu.admittance
+        return FaultPoint(np.array([node]), np.ones(1, dtype=complex), 0j, y, _impedance(contingency, network, node))
     if isinstance(fault, LineFault):
         where = contingency.where("fault", "line")
         line = network.line(fault.line, fault.circuit, where)
         i, j = (network.bus(number, where) for number in fault.line)
         y_line, far = complex(network.branches.y_series[line]), fault.position
         weights = np.array([1.0 - far, far], dtype=complex)
-        return FaultPoint(np.array([i, j]), weights, far * (1.0 - far) / y_line, y_line)
+        z_f = _impedance(contingency, network, i)
+        y = y_line if z_f is None else None
+        return FaultPoint(np.array([i, j]), weights, far * (1.0 - far) / y_line, y, z_f)
     return None
+
+
+def _impedance(contingency: Contingency, network: Network, node: int) -> complex | None:
+    """Fault impedance, pu on the system base; None when the fault is given by an admittance."""
+    fault = contingency.spec.fault
+    assert isinstance(fault, ShortCircuit)
+    if fault.impedance_pu is not None:
+        return fault.impedance_pu.value
+    if fault.impedance_ohm is None:
+        return None
+    kv = float(network.base_kv[node])
+    if fault.impedance_ohm.value != 0 and not kv > 0:
+        raise SpecError(
+            f"{contingency.where('fault', 'impedance_ohm')}: bus {network.bus_numbers[node]} has no base voltage in "
+            "the network, so that ohms cannot be converted; give impedance_pu."
+        )
+    return fault.impedance_ohm.value * network.base_mva / kv**2 if kv > 0 else 0j
 
 
 def _tripped_machines(contingency: Contingency, network: Network) -> tuple[int, ...]:
@@ -270,14 +292,24 @@ def _removed_branches(contingency: Contingency, network: Network, tripped: tuple
 
 def _fault_factors(
     point: FaultPoint | None, reduction: Reduction, transfers: BusTransfers
-) -> tuple[Complex, Complex, complex, complex]:
-    """w, u, y, z_th of Y_fault = Y_pre + c(alpha) w u^T, theory.md eq. (9)."""
+) -> tuple[Complex, Complex, complex]:
+    """w, u, z_th of Y_fault = Y_pre + c(alpha) w u^T, theory.md eqs. (9)-(10)."""
     if point is None:
         none = np.zeros(reduction.network.n_machines, dtype=complex)
-        return none, none, 0j, 0j
+        return none, none, 0j
     w = transfers.to_machines(point.nodes) @ point.weights
     z_th = complex(point.weights @ transfers.between(point.nodes) @ point.weights) + point.z_series
-    return w, point.weights @ reduction.T[point.nodes], point.y, z_th
+    return w, point.weights @ reduction.T[point.nodes], z_th
+
+
+def _severity_law(point: FaultPoint | None, z_th: complex) -> tuple[complex, complex]:
+    """Gain and bend of c(alpha)."""
+    if point is None:
+        return 0j, 0j
+    if point.y is not None:
+        return admittance_law(point.y, z_th)
+    assert point.z_f is not None
+    return impedance_law(point.z_f, z_th)
 
 
 def _post_factors(change: _Change, reduction: Reduction, transfers: BusTransfers) -> tuple[Complex, Complex, Complex]:

@@ -1,8 +1,8 @@
 """The base of everything a user writes down: frozen, strict records, and the kinds of numbers and names in them."""
 
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,99}$"
 Name = Annotated[str, Field(pattern=NAME_PATTERN, description="lower-case letters, digits, '.', '_' and '-'")]
@@ -14,6 +14,17 @@ Text = Annotated[str, Field(max_length=10_000)]
 
 
 class Record(BaseModel):
-    """A frozen, strict value: unknown fields and silently converted types are errors."""
+    """A frozen, strict value: unknown fields and silently converted types are errors.
+
+    `added_later` names optional fields that came after identities had been given out: absent (None), they
+    are no part of what is written down, so that older descriptions keep their SHA-256.
+    """
+
+    added_later: ClassVar[frozenset[str]] = frozenset()
 
     model_config = ConfigDict(frozen=True, strict=True, extra="forbid")
+
+    @model_serializer(mode="wrap")
+    def _without_absent(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        content: dict[str, Any] = write(self)
+        return {key: value for key, value in content.items() if value is not None or key not in self.added_later}

@@ -48,8 +48,8 @@ def describe_operators(operators: PhaseOperators) -> dict[str, Any]:
         "machines_at": list(operators.machine_buses),
         "P_m_pre_pu": _rounded(operators.P_m_pre),
         "P_m_post_pu": _rounded(operators.P_m_post),
-        "thevenin_impedance_pu": None if operators.fault_y == 0 else _pair(operators.fault_z_th),
-        "fault_admittance_pu": None if operators.fault_y == 0 else _pair(operators.fault_y),
+        "thevenin_impedance_pu": None if operators.fault_point is None else _pair(operators.fault_z_th),
+        **_fault(operators, 1.0),
         "removed_branches": removed,
         "tripped_generators": [operators.machine_buses[k] for k in operators.tripped_machines],
         "islanded_buses": _islanded(operators),
@@ -88,7 +88,7 @@ def describe_cct(operators: PhaseOperators, answer: CCT) -> dict[str, Any]:
         "max_separation_rad": operators.max_separation,
         "candidate_spacing_s": CANDIDATE_SPACING_S,
         "D_pu": _rounded(operators.D),
-        "fault_admittance_pu": None if operators.fault_y == 0 else _pair(answer.alpha * operators.fault_y),
+        **_fault(operators, answer.alpha),
     }
 
 
@@ -110,6 +110,15 @@ def cct_sentence(operators: PhaseOperators, answer: CCT) -> str:
 def in_domain(operators: PhaseOperators, alpha: float) -> bool:
     """Whether a severity is among those the contingency's description studies."""
     return operators.severity[0] <= alpha <= operators.severity[1]
+
+
+def _fault(operators: PhaseOperators, alpha: float) -> dict[str, Any]:
+    """The fault of a severity as an admittance, or the impedance that severity 1 stands for, pu."""
+    point = operators.fault_point
+    if point is None or point.y is not None:
+        return {"fault_admittance_pu": None if point is None or point.y is None else _pair(alpha * point.y)}
+    assert point.z_f is not None
+    return {"fault_impedance_pu": _pair(point.z_f)}
 
 
 def _rounded(values: Any) -> list[float]:

@@ -18,6 +18,7 @@ from contingencies.network import Complex, Float, Int
 from contingencies.ode import ATOL, RTOL
 from contingencies.operators import PhaseOperators
 from contingencies.separation import peak, spread
+from contingencies.severity import fault_coefficient_slope
 from contingencies.stability import check_scenario
 from contingencies.swing import swing_field
 from contingencies.trajectories import SAMPLE_S
@@ -74,7 +75,7 @@ def phase_field(operators: PhaseOperators, states: Float, Y: Complex, P_m: Float
 
 def fault_field_by_alpha(operators: PhaseOperators, delta: Float, alpha: float) -> Float:
     """Derivative (..., 2n) of the fault-on field by severity at angles delta (..., n)."""
-    slope = operators.fault_y / (1.0 + alpha * operators.fault_y * operators.fault_z_th) ** 2  # dc/dalpha
+    slope = fault_coefficient_slope(alpha, operators.fault_gain, operators.fault_bend)
     V = operators.E * np.exp(1j * np.asarray(delta))
     power = (V * np.conj(slope * operators.fault_from * (V @ operators.fault_to)[..., None])).real
     by_speed = (operators.P_m_slope - power) / (2.0 * operators.H)

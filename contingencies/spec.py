@@ -39,12 +39,56 @@ class Shunt(Record):
         return self
 
 
-class BusFault(Record):
-    """A shunt alpha * y at a generator or load bus."""
+class Impedance(Record):
+    """A fault impedance; both parts 0 for a bolted fault."""
+
+    r: NonNegative = Field(0.0, description="resistance")
+    x: Real = Field(0.0, description="reactance")
+
+    @property
+    def value(self) -> complex:
+        return complex(self.r, self.x)
+
+
+class ShortCircuit(Record):
+    """A fault through an impedance, in pu on the system base or in ohms; alpha = 1 is the fault as given."""
+
+    added_later = frozenset({"impedance_pu", "impedance_ohm"})
+
+    impedance_pu: Impedance | None = Field(
+        None, description="fault impedance, pu on the system base; {} is a bolted fault"
+    )
+    impedance_ohm: Impedance | None = Field(None, description="fault impedance, ohm; {} is a bolted fault")
+
+    @property
+    def through_impedance(self) -> bool:
+        """Whether the fault is given by an impedance, rather than by an admittance that alpha scales."""
+        return self.impedance_pu is not None or self.impedance_ohm is not None
+
+    @model_validator(mode="after")
+    def _one_impedance(self) -> "ShortCircuit":
+        if self.impedance_pu is not None and self.impedance_ohm is not None:
+            raise ValueError("the fault impedance is given twice; give impedance_pu or impedance_ohm")
+        return self
+
+
+class BusFault(ShortCircuit):
+    """A fault at a generator or load bus: a shunt alpha * y, or a fault impedance."""
+
+    added_later = ShortCircuit.added_later | {"shunt_pu"}
 
     kind: Literal["bus"]
     bus: BusNumber
-    shunt_pu: Shunt
+    shunt_pu: Shunt | None = Field(None, description="fault admittance at severity 1, instead of an impedance")
+
+    @model_validator(mode="after")
+    def _one_law(self) -> "BusFault":
+        if (self.shunt_pu is None) != self.through_impedance:
+            raise ValueError(
+                "give the fault either as shunt_pu or as impedance_pu (or impedance_ohm); "
+                "impedance_pu: {} is a bolted fault"
+            )
+        return self
 
 
 class LineRef(Record):
@@ -62,8 +106,8 @@ class LineRef(Record):
         return self
 
 
-class LineFault(LineRef):
-    """A shunt alpha * y_line at a virtual node on a line."""
+class LineFault(LineRef, ShortCircuit):
+    """A fault at a point of a line: a shunt alpha * y with the line's own admittance y, or a fault impedance."""
 
     kind: Literal["line"]
     position: Annotated[float, Field(allow_inf_nan=False)] = Field(
@@ -213,6 +257,8 @@ class Stability(Record):
 class ContingencySpec(Record):
     """What happens to a grid: fault, clearing, study window, severities."""
 
+    added_later = frozenset({"conditions"})
+
     name: Name
     description: Text = ""
     system: Annotated[str, Field(min_length=1, max_length=1000)] = Field(
@@ -238,6 +284,16 @@ class ContingencySpec(Record):
                 "set severity[1] > severity[0]"
             )
         return severity
+
+    @model_validator(mode="after")
+    def _severity_fits_fault(self) -> "ContingencySpec":
+        if isinstance(self.fault, ShortCircuit) and self.fault.through_impedance and self.severity[1] > 1:
+            raise FieldError(
+                "severity",
+                f"severity ends at {self.severity[1]}, but 1 is the whole of a fault given by its impedance; "
+                "let severity end at 1 or below",
+            )
+        return self
 
     @model_validator(mode="after")
     def _clearing_fits_fault(self) -> "ContingencySpec":
@@ -367,13 +423,11 @@ class SystemSpec(Record):
 # --- identity ---------------------------------------------------------------------------------
 
 PROSE = frozenset({"description", "provenance"})  # words about the physics, not physics
-LATER = frozenset({"conditions"})  # blocks that came later: left out, they leave older identities as they were
 
 
 def canonical_json(record: Record, **physics: str) -> str:
     """The record as canonical JSON: sorted keys, no prose, no spaces; `physics` replaces fields."""
-    fields = {key: value for key, value in record.model_dump(mode="json").items() if key not in PROSE}
-    content = {key: value for key, value in fields.items() if value is not None or key not in LATER}
+    content = {key: value for key, value in record.model_dump(mode="json").items() if key not in PROSE}
     return json.dumps(content | physics, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from contingencies.operators import PhaseOperators, fault_coefficient
+from contingencies.operators import PhaseOperators
+from contingencies.severity import fault_coefficient
 from contingencies.swing import swing_field, taylor_coefficients
 from espinn_moe.surrogate import Member
 
@@ -83,8 +84,8 @@ class Physics(nn.Module):
     P_m_post: Tensor
     fault_G: Tensor
     fault_B: Tensor
-    fault_y: Tensor
-    fault_z: Tensor
+    fault_gain: Tensor
+    fault_bend: Tensor
 
     def __init__(self, members: Sequence[PhaseOperators], dtype: torch.dtype) -> None:
         super().__init__()
@@ -111,14 +112,14 @@ class Physics(nn.Module):
         for name, value in real.items():
             self.register_buffer(name, torch.tensor(np.ascontiguousarray(value), dtype=dtype), persistent=False)
         for name, values in (
-            ("fault_y", [m.fault_y for m in members]),
-            ("fault_z", [m.fault_z_th for m in members]),
+            ("fault_gain", [m.fault_gain for m in members]),
+            ("fault_bend", [m.fault_bend for m in members]),
         ):
             self.register_buffer(name, torch.tensor(values, dtype=dtype.to_complex()), persistent=False)
 
     def fault_on(self, alpha: Tensor, member: Member) -> Phase:
         """Fault-on operator of rows with severities alpha (...); a member tensor broadcasts with alpha."""
-        c = fault_coefficient(alpha, self.fault_y[member], self.fault_z[member])
+        c = fault_coefficient(alpha, self.fault_gain[member], self.fault_bend[member])
         c_re, c_im = c.real[..., None, None], c.imag[..., None, None]
         R, X = self.fault_G[member], self.fault_B[member]
         return Phase(

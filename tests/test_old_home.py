@@ -4,6 +4,7 @@ import json
 import tarfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -45,7 +46,6 @@ def test_contingencies_of_an_old_home_keep_their_identity(home):
 
 @pytest.mark.parametrize("expected", EXPECTED["learned"], ids=lambda e: f"{e['contingency']}-{e['alpha']}")
 def test_checkpoints_of_an_old_home_have_the_same_boundary(home, expected):
-    import numpy as np
 
     from contingencies.references import reference_cct
     from espinn_moe.boundary import learned_boundary

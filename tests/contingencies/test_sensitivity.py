@@ -66,7 +66,7 @@ window: {t_f: 0.0, T: 6.0, t_c: [0.02, 0.8]}
 """,
     )
     push = 0.4  # severity now adds mechanical power during a short that is the same at every severity
-    ops = replace(ops, P_m_slope=push * ops.P_m_pre, fault_y=ops.fault_y * 1e3)
+    ops = replace(ops, P_m_slope=push * ops.P_m_pre, fault_gain=ops.fault_gain * 1e3, fault_bend=ops.fault_bend * 1e3)
     P_m, P_max = float(ops.P_m_pre[0]), float(abs(ops.Y_post[0, 1]) * ops.E[0] * ops.E[1])
     start = float(np.arcsin(P_m / P_max))
     end, M = np.pi - start, 2.0 * ops.H[0] / ops.omega_b

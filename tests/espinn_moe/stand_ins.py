@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from contingencies.ode import FastODE
-from contingencies.operators import PhaseOperators, fault_coefficient
+from contingencies.operators import PhaseOperators
+from contingencies.severity import fault_coefficient
 from contingencies.swing import swing_field
 from espinn_moe.surrogate import Surrogate
 
@@ -45,7 +46,7 @@ class IntegratingSurrogate(Surrogate):
         if alpha is None:
             Y, P_m = self.Y_post, self.P_post
         else:
-            c = fault_coefficient(alpha.to(torch.complex128), ops.fault_y, ops.fault_z_th)
+            c = fault_coefficient(alpha.to(torch.complex128), ops.fault_gain, ops.fault_bend)
             Y = self.Y_pre + c[..., None, None] * torch.outer(self.w, self.u)
             P_m = self.P_pre + alpha[..., None] * self.P_slope
         rates = swing_field(x[..., :n], x[..., n:], P_m, self.E, Y.real, Y.imag, self.H, self.D, ops.omega_b)

@@ -24,7 +24,8 @@ def rows_of(name: str, alpha: list[float], size: float):
         P_m_post=ops.P_m_post * (1.0 + size),
         D=ops.D * (1.0 + 10.0 * size),
         P_m_slope=ops.P_m_slope * (1.0 - size),
-        fault_y=ops.fault_y * (1.0 - 3.0 * size),
+        fault_gain=ops.fault_gain * (1.0 - 3.0 * size),
+        fault_bend=ops.fault_bend * (1.0 - 3.0 * size),
     )
     return certify(IntegratingSurrogate(ops, wrong), np.array(alpha), truth=reference_boundary(ops, np.array(alpha)))
 

@@ -60,7 +60,7 @@ def _simulation(operators: PhaseOperators, alpha: float) -> Callable[[float], bo
 def _system(andes: Any, operators: PhaseOperators, alpha: float, t_c: float) -> Any:
     """The contingency as an ANDES system, per unit on the same base."""
     network, point = operators.network, operators.fault_point
-    assert point is not None, "only shunt faults are translated"
+    assert point is not None and point.y is not None, "only shunt faults are translated"
     base, frequency = network.base_mva, network.omega_b / (2.0 * np.pi)
     system = andes.System(default_config=True, no_output=True)
     system.config.mva, system.config.freq = base, frequency
@@ -98,7 +98,7 @@ def _system(andes: Any, operators: PhaseOperators, alpha: float, t_c: float) -> 
             {"bus": number, "gen": f"S{k}", "M": 2.0 * network.H[k], "D": network.D[k], "xd1": network.x_d[k],
              "ra": 0.0, "Sn": base, "Vn": 1.0, "fn": frequency},
         )  # fmt: skip
-    z = 1.0 / (alpha * operators.fault_y)
+    z = 1.0 / (alpha * point.y)
     faulted = FAULT_BUS if len(point.nodes) > 1 else buses[int(point.nodes[0])]
     system.add("Fault", {"bus": faulted, "tf": operators.window.t_f, "tc": t_c, "rf": z.real, "xf": z.imag})
     system.setup()
