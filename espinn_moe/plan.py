@@ -61,6 +61,22 @@ class TrainingPlan:
         if self.restart is not None and self.restart.at + self.polish_share >= 1:
             raise UsageError(f"polish_share = {self.polish_share} leaves the second stage no time; lower it.")
 
+    def stage_at(self, done: float) -> tuple[int, float]:
+        """The stage that a fraction of the budget belongs to, and the fraction of that stage; polishing comes after."""
+        if self.restart is not None and done < self.restart.at:
+            return 0, done / self.restart.at
+        stage, begin = (0, 0.0) if self.restart is None else (1, self.restart.at)
+        return stage, min(1.0, (done - begin) / max(1e-12, 1.0 - self.polish_share - begin))
+
+    def rate_at(self, done: float) -> float:
+        """Learning rate: in each stage linear warm-up, then half a cosine down to the final rate."""
+        stage, along = self.stage_at(done)
+        settings = self.restart if stage and self.restart else self
+        if along < settings.warmup:
+            return settings.learning_rate * max(along / settings.warmup, 0.01)
+        falling = 0.5 * (1.0 + math.cos(math.pi * (along - settings.warmup) / (1.0 - settings.warmup)))
+        return settings.learning_rate * (self.final_rate + (1.0 - self.final_rate) * falling)
+
 
 @dataclass(frozen=True)
 class Progress:

@@ -182,34 +182,15 @@ class _Run:
         assert self.plan.minutes is not None
         return min(1.0, self.used / (60.0 * self.plan.minutes))
 
-    def in_stage(self, done: float) -> tuple[int, float]:
-        """The stage that a fraction of the budget belongs to, and the fraction of that stage; polishing comes after."""
-        restart, end = self.plan.restart, 1.0 - self.plan.polish_share
-        if restart is not None and done < restart.at:
-            return 0, done / restart.at
-        stage, begin = (0, 0.0) if restart is None else (1, restart.at)
-        return stage, min(1.0, (done - begin) / max(1e-12, end - begin))
-
-    def rate(self, done: float) -> float:
-        """Learning rate: in each stage linear warm-up, then half a cosine down to the final rate."""
-        plan, (stage, along) = self.plan, self.in_stage(done)
-        settings = plan.restart if stage and plan.restart else plan
-        if along < settings.warmup:
-            return settings.learning_rate * max(along / settings.warmup, 0.01)
-        falling = 0.5 * (1.0 + math.cos(math.pi * (along - settings.warmup) / (1.0 - settings.warmup)))
-        return settings.learning_rate * (plan.final_rate + (1.0 - plan.final_rate) * falling)
-
     def new_optimizer(self) -> torch.optim.Optimizer:
         """The optimiser of a stage at its beginning."""
-        restart = self.plan.restart
-        rate = restart.learning_rate if self.stage and restart else self.plan.learning_rate
-        return make_optimizer(self.plan.optimizer, self.model, rate)
+        return make_optimizer(self.plan.optimizer, self.model, self.plan.learning_rate)
 
     # --- loop ---------------------------------------------------------------------------------
 
     def go(self, interrupted: threading.Event) -> TrainingResult:
         while (done := self.done) < 1.0:
-            stage, along = self.in_stage(done)
+            stage, along = self.plan.stage_at(done)
             if stage != self.stage:
                 self.stage = stage
                 self.optimizer = self.new_optimizer()
@@ -234,7 +215,7 @@ class _Run:
     def descend(self, done: float) -> None:
         """One step of the optimiser."""
         for group in self.optimizer.param_groups:
-            group["lr"] = self.rate(done)
+            group["lr"] = self.plan.rate_at(done)
         self.optimizer.zero_grad(set_to_none=True)
         batch = self.objective.batch(self.generator)
         loss, terms = self.evaluate(batch)

@@ -177,7 +177,7 @@ def test_a_second_stage_begins_with_a_new_optimiser_and_its_own_rate():
     assert fit.stages == [0] * 4 + [1] * 6
     assert run.optimizer is not before
     assert run.optimizer.param_groups[0]["step"] == 6
-    assert run.rate(0.4) == 7e-4
+    assert plan.rate_at(0.4) == 7e-4
 
 
 @pytest.mark.parametrize("kill_at", [10, 24, 25, 40])
