@@ -58,7 +58,10 @@ def test_imports_point_one_way_inside_the_zoo(path):
 
 @pytest.mark.parametrize(
     ("package", "only"),
-    [("mlflow", {"registry/tracking.py"}), ("pandapower", {"contingencies/cases.py", "contingencies/network.py"})],
+    [
+        ("mlflow", {"registry/tracking.py"}),
+        ("pandapower", {"contingencies/formats/pandapower.py", "contingencies/formats/pandapower_tables.py"}),
+    ],
 )
 def test_a_heavy_neighbour_is_met_at_one_door(package, only):
     users = {

@@ -124,13 +124,14 @@ class Units(Table):
     mva: Float  # (n,) machine base, MVA; 0 where the file does not say
     z_source: Complex  # (n,) source impedance ZR + jZX on the machine base, pu; 0 where the format has none
     in_service: Bool  # (n,)
+    is_machine: Bool  # (n,) false for a converter, motor or equivalent, which is never a synchronous machine
 
 
 AnyTable = TypeVar("AnyTable", bound=Table)
 DTYPES: dict[Any, Any] = {Bool: np.bool_, Complex: np.complex128, Float: np.float64, Int: np.int64, Text: np.str_}
 FILLED: dict[str, Any] = {  # what a column holds where a format says nothing
-    "kind": PQ, "v": 1.0, "v_set": 1.0, "tap": 1.0, "in_service": True, "q_min": -np.inf, "q_max": np.inf,
-    "area": 1, "zone": 1, "name": "", "circuit": "", "id": "",
+    "kind": PQ, "v": 1.0, "v_set": 1.0, "tap": 1.0, "in_service": True, "is_machine": True, "q_min": -np.inf,
+    "q_max": np.inf, "area": 1, "zone": 1, "name": "", "circuit": "", "id": "",
 }  # fmt: skip
 
 

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from contingencies.library import load_system
-from contingencies.network import Branches, Network, solve_afresh
+from contingencies.network import Branches, Network
 from contingencies.network_cache import keep_network, load_network
+from contingencies.operating_point import solve_afresh
 
 
 @pytest.fixture
