@@ -61,7 +61,8 @@ def network_at(system: System, live: Case, solution: Solution, unconnected: froz
     return Network(
         name=system.name, base_mva=live.base_mva, omega_b=2 * np.pi * system.spec.frequency_hz,
         bus_numbers=live.buses.number, base_kv=live.buses.base_kv, position=position, V=V, y_shunt=y_shunt,
-        y_load=np.conj(load) / np.abs(V) ** 2, branches=branches, machine_bus=machine_bus, H=H, x_d=x_d, D=D, E=np.abs(E), delta_0=np.angle(E),
+        y_load=np.conj(load) / np.abs(V) ** 2, branches=branches, machine_bus=machine_bus,
+        H=H, x_d=x_d, D=D, E=np.abs(E), delta_0=np.angle(E),
     )  # fmt: skip
 
 
