@@ -27,8 +27,7 @@ from espinn_moe.margins import MarginRule, default_rule
 from espinn_moe.surrogate import Surrogate
 from espinn_moe.train import train
 from zoo.surrogates import checkpoints
-from zoo.surrogates.catalogue import make_objective
-from zoo.training.session import TrainingRequest, prepare
+from zoo.training.request import TrainingRequest, prepare
 
 MODELS = ("es-pinn", "es-pinn-chained")
 
@@ -36,7 +35,7 @@ MODELS = ("es-pinn", "es-pinn-chained")
 def quickly_trained(model: str, contingency: Contingency, seconds: float) -> Surrogate:
     """A surrogate whose margins cross zero, for timing only."""
     prepared = prepare([contingency], TrainingRequest(model, minutes=seconds / 60.0))
-    train(prepared.surrogate, make_objective(model, prepared.surrogate, prepared.scenarios), prepared.plan)
+    train(prepared.surrogate, prepared.objective, prepared.plan)
     return prepared.surrogate.eval()
 
 

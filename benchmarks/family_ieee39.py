@@ -12,7 +12,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -26,8 +26,8 @@ from espinn_moe.train import TrainingResult, train
 from zoo.judging.metrics import CCTErrors
 from zoo.judging.unseen import Validation, unseen_errors
 from zoo.surrogates.budgets import COMPARED_BY
-from zoo.surrogates.catalogue import create_model, make_objective
-from zoo.training.session import TrainingRequest, prepare
+from zoo.surrogates.catalogue import create_model
+from zoo.training.request import TrainingRequest, prepare
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,7 @@ def report(progress: Progress) -> None:
 def fit(contingencies: list[Contingency], request: TrainingRequest) -> tuple[Surrogate, TrainingResult]:
     prepared = prepare(contingencies, request)
     surrogate = prepared.surrogate
-    objective = make_objective(request.model, surrogate, prepared.scenarios, focus=request.focus)
-    result = train(surrogate, objective, prepared.plan, report=report, validate=Validation(surrogate))
+    result = train(surrogate, prepared.objective, prepared.plan, report=report, validate=Validation(surrogate))
     surrogate.eval()
     return surrogate, result
 
@@ -85,20 +84,19 @@ def onboard(contingencies: list[Contingency], request: TrainingRequest, full: Fa
     import tempfile
 
     from registry.home import Home
-    from zoo.training.experts import TIME_SHARE, add_expert
-    from zoo.training.session import train_surrogate
+    from zoo.training.experts import TIME_SHARE, add_expert, load_family
+    from zoo.training.session import Session
 
     place = max(k for k, errors in enumerate(full.errors) if errors.mae is not None)
     others = contingencies[:place] + contingencies[place + 1 :]
     with tempfile.TemporaryDirectory() as folder, Home.open(folder) as home:
         rows = [registered.row for registered in home.register(others)]
         newcomer = home.register([contingencies[place]])[0].row
-        parent = train_surrogate(home, rows, request, report=report)
-        made = add_expert(
-            home, parent.checkpoint_id, newcomer, fraction=request.fraction, seed=request.seed,
-            minutes=TIME_SHARE * full.training_s / 60.0, clock=COMPARED_BY,
-        )  # fmt: skip
-    before, after = full.errors[place].mae, made.errors.mae
+        session = Session(home)
+        family = load_family(home, session.train(rows, request).checkpoint.id)
+        minutes = TIME_SHARE * full.training_s / 60.0
+        made = add_expert(session, family, newcomer, replace(request, minutes=minutes))
+    before, after = full.errors[place].mae, made.errors[0].mae
     assert before is not None
     new = "without a boundary" if after is None else f"{1e3 * after:.4f} ms"
     print(f"{contingencies[place].name}: as a member {1e3 * before:.4f} ms", end=", ")

@@ -27,7 +27,7 @@ from contingencies.operators import compile_contingency
 from contingencies.references import reference_cct
 from registry import Registry
 from registry.home import Home
-from zoo.heads.distill import distill
+from zoo.heads.distill import HeadSettings, distill
 from zoo.lookup import find_registered
 
 NAME = "ieee30-line-3-4-restore"
@@ -43,7 +43,7 @@ def main() -> None:
     operators = compile_contingency(load_contingency(NAME))
     with tempfile.TemporaryDirectory() as folder:
         with Home.open(folder) as home:
-            distill(home, find_registered(home, NAME), strict=2)
+            distill(home, find_registered(home, NAME), settings=HeadSettings(strict=2))
             home.deploy(NAME, reason="benchmark")
         with Registry.open(folder) as registry:
             reference_cct(operators, 0.9, "fast")  # compiles

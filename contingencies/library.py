@@ -6,12 +6,12 @@ system read from a network file holds the file's bytes, so that nothing is looke
 
 import json
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from importlib.resources import files
 from pathlib import Path
 
 from contingencies.documents import Document, FieldPath, dotted, read_documents, validate
-from contingencies.errors import NotFoundError, Problems, SpecError
+from contingencies.errors import NotFoundError, Problems, SpecError, ZooError
 from contingencies.records import Record
 from contingencies.spec import ContingencySpec, NetworkFile, SystemSpec, canonical_json, sha256
 
@@ -110,6 +110,7 @@ def json_schema(record: type[Record]) -> str:
 # --- shipped ----------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=2)
 def _shipped(folder: str) -> dict[str, Path]:
     root = Path(str(files("contingencies"))) / folder
     return {path.stem: path for path in sorted(root.glob("*.yaml"))}
@@ -125,20 +126,43 @@ def shipped_contingencies() -> list[str]:
     return list(_shipped("catalogue"))
 
 
+def shipped_file(contingency: str) -> Path:
+    """The file of a shipped contingency."""
+    return _shipped("catalogue")[contingency]
+
+
 # --- loading ----------------------------------------------------------------------------------
+
+
+class SystemReader:
+    """Reads systems and keeps them, so that each is read once for all contingencies that name it."""
+
+    def __init__(self) -> None:
+        self._read: dict[Path, System | ZooError] = {}
+
+    def load(self, reference: str, relative_to: Path | None = None) -> System:
+        """A shipped system by name, or a system file by path (relative to `relative_to`)."""
+        shipped = _shipped("systems")
+        if reference not in shipped and not reference.endswith(SPEC_SUFFIXES):
+            raise NotFoundError(
+                f"system {reference[:100]!r} is not shipped; use one of {', '.join(shipped)}, "
+                "or the path of a system file (.yaml)."
+            )
+        path = shipped.get(reference) or (relative_to or Path()) / reference
+        if path not in self._read:
+            try:
+                self._read[path] = _system_file(path)
+            except ZooError as error:  # a mistake is not read again either
+                self._read[path] = error
+        system = self._read[path]
+        if isinstance(system, ZooError):
+            raise system
+        return system
 
 
 def load_system(reference: str, relative_to: Path | None = None) -> System:
     """A shipped system by name, or a system file by path (relative to `relative_to`)."""
-    shipped = _shipped("systems")
-    if reference in shipped:
-        return _system_file(shipped[reference])
-    if not reference.endswith(SPEC_SUFFIXES):
-        raise NotFoundError(
-            f"system {reference[:100]!r} is not shipped; use one of {', '.join(shipped)}, "
-            "or the path of a system file (.yaml)."
-        )
-    return _system_file((relative_to or Path()) / reference)
+    return SystemReader().load(reference, relative_to)
 
 
 def _system_file(path: Path) -> System:
@@ -164,11 +188,12 @@ def _system_file(path: Path) -> System:
         ) from None
 
 
-def load_contingencies(path: Path) -> list[Contingency]:
+def load_contingencies(path: Path, systems: SystemReader | None = None) -> list[Contingency]:
     """All contingencies of a YAML file; every document must be valid, or none is accepted.
 
-    The mistakes of all documents are told together.
+    The mistakes of all documents are told together. With one `systems` for several files, each system is read once.
     """
+    systems = systems or SystemReader()
     documents = read_documents(path)
     if not documents:
         raise SpecError(f"{path}: holds no contingency; write at least one document.")
@@ -177,7 +202,7 @@ def load_contingencies(path: Path) -> list[Contingency]:
     first_line: dict[str, int] = {}
     for document in documents:
         with problems.gather():
-            contingency = _contingency(document, path)
+            contingency = _contingency(document, path, systems)
             first = first_line.setdefault(contingency.name, document.line_of(("name",)))
             if first != document.line_of(("name",)):
                 raise SpecError(
@@ -189,10 +214,10 @@ def load_contingencies(path: Path) -> list[Contingency]:
     return contingencies
 
 
-def _contingency(document: Document, path: Path) -> Contingency:
+def _contingency(document: Document, path: Path, systems: SystemReader) -> Contingency:
     spec = validate(ContingencySpec, document)
     try:
-        return Contingency(spec, load_system(spec.system, path.parent), document)
+        return Contingency(spec, systems.load(spec.system, path.parent), document)
     except NotFoundError as error:
         raise SpecError(f"{document.where(('system',))}: {error}") from None
 

@@ -133,15 +133,21 @@ def compile_members(contingencies: Sequence[Contingency]) -> list[PhaseOperators
 
 
 def compile_family(contingencies: Sequence[Contingency], reduction: Reduction) -> list[PhaseOperators]:
-    """Operators of contingencies of one system, sharing one solve per touched bus, in the given order."""
+    """Operators of contingencies of one system, sharing one solve per touched bus, in the given order.
+
+    Every contingency is looked at before the mistakes of all of them are raised together.
+    """
     network = reduction.network
-    changes = [_Change.of(contingency, network) for contingency in contingencies]
+    problems, changes = Problems(), list[_Change]()
+    for contingency in contingencies:
+        with problems.gather():
+            changes.append(_Change.of(contingency, reduction))
+    problems.raise_any()
     transfers = reduction.transfers(nodes for change in changes for nodes in change.touched)
     machine_buses = tuple(network.bus_numbers[network.machine_bus].tolist())
     operators = []
     for contingency, change in zip(contingencies, changes, strict=True):
         spec = contingency.spec
-        P_m_slope, P_m_post = _mechanical_power(contingency, reduction, change.tripped)
         w, u, z_th = _fault_factors(change.point, reduction, transfers)
         gain, bend = _severity_law(change.point, z_th)
         W, M, U = _without_machines(_post_factors(change, reduction, transfers), reduction, change.tripped)
@@ -150,7 +156,7 @@ def compile_family(contingencies: Sequence[Contingency], reduction: Reduction) -
                 name=spec.name, window=spec.window, severity=spec.severity,
                 max_separation=spec.stability.max_separation_rad, omega_b=network.omega_b,
                 E=network.E, H=network.H, D=network.D, delta_0=network.delta_0,
-                Y_pre=reduction.Y_pre, P_m_pre=reduction.P_m, P_m_slope=P_m_slope, P_m_post=P_m_post,
+                Y_pre=reduction.Y_pre, P_m_pre=reduction.P_m, P_m_slope=change.P_m_slope, P_m_post=change.P_m_post,
                 fault_from=w, fault_to=u, fault_gain=gain, fault_bend=bend, fault_z_th=z_th,
                 post_from=W, post_core=M, post_to=U, fault_point=change.point, removed_branches=change.removed,
                 network=network, machine_buses=machine_buses, tripped_machines=change.tripped,
@@ -161,15 +167,18 @@ def compile_family(contingencies: Sequence[Contingency], reduction: Reduction) -
 
 @dataclass(frozen=True, eq=False)
 class _Change:
-    """What a contingency does to the network: where its fault sits, which branches and machines leave."""
+    """What a contingency does to the grid: fault point, branches and machines that leave, changed P_m."""
 
     point: FaultPoint | None
     removed: tuple[int, ...]
     removal_nodes: Int  # (m,) ends of the removed branches, ascending
     tripped: tuple[int, ...]  # machines, ascending
+    P_m_slope: Float  # (n,) pu
+    P_m_post: Float  # (n,) pu
 
     @staticmethod
-    def of(contingency: Contingency, network: Network) -> "_Change":
+    def of(contingency: Contingency, reduction: Reduction) -> "_Change":
+        network = reduction.network
         problems = Problems()  # a user hears of a wrong fault and of a wrong clearing together
         with problems.gather():
             point = _fault_point(contingency, network)
@@ -177,9 +186,10 @@ class _Change:
             tripped = _tripped_machines(contingency, network)
             removed = _removed_branches(contingency, network, tripped)
         problems.raise_any()
+        P_m_slope, P_m_post = _mechanical_power(contingency, reduction, tripped)
         rows = np.array(removed, dtype=np.int64)
         ends = np.concatenate([network.branches.start[rows], network.branches.end[rows]])
-        return _Change(point, removed, np.unique(ends), tripped)
+        return _Change(point, removed, np.unique(ends), tripped, P_m_slope, P_m_post)
 
     @property
     def touched(self) -> list[Int]:

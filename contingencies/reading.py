@@ -8,35 +8,45 @@ from contingencies.errors import NotFoundError, Problems
 from contingencies.library import (
     SPEC_SUFFIXES,
     Contingency,
+    SystemReader,
     load_contingencies,
-    load_contingency,
     shipped_contingencies,
+    shipped_file,
 )
-from contingencies.network import solve_network
-from contingencies.operators import compile_contingency
+from contingencies.operators import compile_members
+
+Counted = Callable[[int, int], None]  # done, total
 
 
-def read_contingencies(references: Sequence[str]) -> list[Contingency]:
+def _uncounted(done: int, total: int) -> None:
+    """Count nothing."""
+
+
+def read_contingencies(references: Sequence[str], report: Counted = _uncounted) -> list[Contingency]:
     """Contingencies from YAML files, directories of them (searched below), and names of shipped ones.
 
-    Every file is read before the mistakes of all of them are told.
+    Every file is read before the mistakes of all of them are told; every system is read once.
     """
-    found: list[Contingency] = []
-    problems = Problems()
+    problems, systems = Problems(), SystemReader()
+    contingencies: list[Contingency] = []
+    done = total = 0
     for reference in references:
         with problems.gather():
-            if reference in shipped_contingencies():
-                found.append(load_contingency(reference))
-                continue
-            for file in _files(reference):
+            files = _files(reference)
+            total += len(files)
+            for file in files:
                 with problems.gather():
-                    found.extend(load_contingencies(file))
+                    contingencies += load_contingencies(file, systems)
+                done += 1
+                report(done, total)
     problems.raise_any()
-    return found
+    return contingencies
 
 
 def _files(reference: str) -> list[Path]:
     """The files that an argument stands for."""
+    if reference in shipped_contingencies():
+        return [shipped_file(reference)]
     path = Path(reference)
     if _is_folder(path):
         files = sorted(p for p in path.rglob("*") if p.suffix in SPEC_SUFFIXES and p.is_file())
@@ -68,22 +78,19 @@ def is_system_file(path: Path) -> bool:
     return re.search(rb"^machines\s*:", content, re.M) is not None and re.search(rb"^fault\s*:", content, re.M) is None
 
 
-def check_physics(contingencies: Sequence[Contingency], report: Callable[[int], None] = lambda done: None) -> None:
+def check_physics(contingencies: Sequence[Contingency], report: Counted = _uncounted) -> None:
     """Compile every contingency, so that one that cannot be simulated is refused before it is stored.
 
-    What is wrong with a system is told once, not for each of its contingencies.
+    The contingencies of a system are compiled together, with shared solves. What is wrong with a system is told once,
+    not for each of its contingencies.
     """
-    problems = Problems()
-    solvable: dict[str, bool] = {}
-    for done, contingency in enumerate(contingencies, 1):
-        system = contingency.system
-        if system.sha256 not in solvable:
-            solvable[system.sha256] = False
-            with problems.gather():
-                solve_network(system)
-                solvable[system.sha256] = True
-        if solvable[system.sha256]:
-            with problems.gather():
-                compile_contingency(contingency)
-        report(done)
+    families: dict[str, list[Contingency]] = {}
+    for contingency in contingencies:
+        families.setdefault(contingency.system.sha256, []).append(contingency)
+    problems, done = Problems(), 0
+    for family in families.values():
+        with problems.gather():
+            compile_members(family)
+        done += len(family)
+        report(done, len(contingencies))
     problems.raise_any()

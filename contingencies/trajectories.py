@@ -1,6 +1,5 @@
 """Trajectories of the rotor angles and speeds: the value, its output grid, and the table it is written as."""
 
-import io
 import math
 from dataclasses import dataclass
 
@@ -9,6 +8,7 @@ import numpy as np
 from contingencies.network import Float
 from contingencies.operators import PhaseOperators
 from contingencies.separation import separation
+from contingencies.tables import csv_text
 
 SAMPLE_S = 1e-3  # h_t, the paper's trajectory sampling
 OUTPUT_S = 1e-2  # grid on which trajectories are shown and learned
@@ -39,8 +39,7 @@ def output_times(operators: PhaseOperators, spacing: float = OUTPUT_S) -> Float:
 def trajectory_csv(operators: PhaseOperators, trajectory: Trajectory) -> str:
     """Time, angles and speeds of all machines as CSV with a header, one row per sample."""
     buses = operators.machine_buses
-    header = ",".join(["t_s", *(f"delta_{bus}_rad" for bus in buses), *(f"omega_{bus}_pu" for bus in buses)])
+    fields = ["t_s", *(f"delta_{bus}_rad" for bus in buses), *(f"omega_{bus}_pu" for bus in buses)]
     table = np.column_stack([trajectory.t, trajectory.delta, trajectory.omega])
-    text = io.StringIO()
-    np.savetxt(text, table, delimiter=",", header=header, comments="", fmt="%.12g")
-    return text.getvalue()
+    rows = ([f"{value:.12g}" for value in row] for row in table)
+    return csv_text(fields, (dict(zip(fields, row, strict=True)) for row in rows))

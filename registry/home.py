@@ -13,7 +13,7 @@ from contingencies.errors import IntegrityError
 from espinn_moe.head import Head
 from registry.artifacts import Artifacts
 from registry.engine import Database, open_database
-from registry.records import CheckpointRecord, ContingencyRecord, DeploymentRecord, HeadRecord
+from registry.records import CheckpointRecord, ContingencyRecord, DeploymentRecord, HeadRecord, SystemRecord
 from registry.store import contingencies as contingency_store
 from registry.store import deployments, heads, runs
 from registry.store.contingencies import Registered
@@ -21,9 +21,12 @@ from registry.store.deployments import PRODUCTION, Gate
 from registry.store.heads import Measured
 
 if TYPE_CHECKING:  # a query must not pay for reading YAML
-    from contingencies.library import Contingency
+    from contingencies.library import Contingency, System
 
 DEFAULT_HOME = ".cct-zoo"
+MAX_SYSTEMS = 8  # that a process keeps; the network file of one may have megabytes
+
+_systems: "dict[tuple[str, str], System]" = {}  # by SHA-256 and description
 
 
 class Home:
@@ -65,18 +68,36 @@ class Home:
 
     def contingency(self, row: ContingencyRecord) -> "Contingency":
         """The contingency of a row, complete with its network; it must still be what was registered."""
-        from contingencies.library import Contingency, System
+        return self.contingencies([row])[0]
 
-        network = None if row.system.network_digest is None else self.artifacts.get(row.system.network_digest)
-        try:
-            contingency = Contingency.from_json(row.spec_json, System.from_json(row.system.spec_json, network))
-        except ValueError as error:
-            raise IntegrityError(f"contingency {row.name!r} cannot be read back ({type(error).__name__}).") from None
-        if contingency.sha256 != row.sha256:
-            raise IntegrityError(
-                f"contingency {row.name!r} version {row.version} does not have its SHA-256; it was altered."
-            )
-        return contingency
+    def contingencies(self, rows: Sequence[ContingencyRecord]) -> "list[Contingency]":
+        """The contingencies of rows; those of one system share it, so that it is read and solved once."""
+        from contingencies.library import Contingency
+
+        found = []
+        for row in rows:
+            try:
+                contingency = Contingency.from_json(row.spec_json, self._system(row.system))
+            except ValueError as error:
+                raise IntegrityError(f"contingency {row.name!r} cannot be read ({type(error).__name__}).") from None
+            if contingency.sha256 != row.sha256:
+                raise IntegrityError(
+                    f"contingency {row.name!r} version {row.version} does not have its SHA-256; it was altered."
+                )
+            found.append(contingency)
+        return found
+
+    def _system(self, row: SystemRecord) -> "System":
+        """The system of a row, read once per process: many tasks ask for the members of one family one by one."""
+        from contingencies.library import System
+
+        key = (row.sha256, row.spec_json)
+        if key not in _systems:
+            network = None if row.network_digest is None else self.artifacts.get(row.network_digest)
+            if len(_systems) >= MAX_SYSTEMS:
+                _systems.clear()
+            _systems[key] = System.from_json(row.spec_json, network)
+        return _systems[key]
 
     # --- heads --------------------------------------------------------------------------------
 

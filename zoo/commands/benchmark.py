@@ -8,10 +8,11 @@ import click
 
 from zoo.commands.options import executor_options, json_option, registry_options
 from zoo.commands.output import print_json
+from zoo.commands.progress import progress
 from zoo.commands.train import send_to_mlflow
 
 if TYPE_CHECKING:
-    from zoo.paper.run import Progress
+    from zoo.work.jobs import Done
 
 DIGITS = 6  # significant ones of a stored number, enough for microseconds of a CCT
 STORED = (  # what is printed of a stored number
@@ -65,52 +66,64 @@ def benchmark(
 ) -> None:
     """Run benchmarks NAMES, or all, and write the report; without a name, list them.
 
-    Trainings that several entries need are done once. Interrupted at any moment, the same command continues and
+    Trainings that several entries need are done once. Interrupted at any moment, the same command resumes and
     repeats nothing that was done. The trainings have a home of their own, 'benchmarks' in --home, so
     that a hurried one never becomes the default of a contingency. Every number is stored in the registry there.
     """
-    from zoo.paper import NAMES, load_benchmark
+    from zoo.paper import ENTRIES, NAMES, check_name, load_benchmark
 
     own_home = Path(home) / "benchmarks"
     chosen = list(NAMES) if "all" in names or not names else list(dict.fromkeys(names))
     if stored:
         for name in chosen:
-            load_benchmark(name)  # an unknown one is refused by name
+            check_name(name)
         _print_stored(own_home, registry, chosen, bool(names) and "all" not in names, as_json)
         return
     if not names:
-        entries = [load_benchmark(name) for name in NAMES]
         if as_json:
-            print_json([{"name": e.name, "title": e.title, "source": e.source} for e in entries])
+            print_json([{"name": name, **listed._asdict()} for name, listed in ENTRIES.items()])
             return
-        for entry in entries:
-            click.echo(f"{entry.name:22s} {entry.title} ({entry.source})")
+        for name, listed in ENTRIES.items():
+            click.echo(f"{name:22s} {listed.title} ({listed.source})")
         return
 
     from contingencies.errors import ZooError
     from zoo.paper.budgets import budget_of
+    from zoo.paper.circumstances import circumstances
     from zoo.paper.entry import Setting
-    from zoo.paper.report import circumstances, write_section
-    from zoo.paper.run import run_entry
+    from zoo.paper.jobs import Place
+    from zoo.paper.pages import write_pages
+    from zoo.paper.run import Conduct, run_entry
+    from zoo.paper.sections import write_section
     from zoo.work.executor import make_executor
 
     entries = [load_benchmark(name) for name in chosen]
     setting = Setting(budget_of(budget), tuple(range(seeds)))
     executor = None if no_run else make_executor(jobs, cluster)
-    made: list[dict[str, Any]] = []
-    for position, entry in enumerate(entries, 1):
-        click.echo(f"[{position}/{len(entries)}] {entry.name}: {entry.title}", err=True)
-        outcome = run_entry(entry, setting, own_home, registry, executor, _tell, not resume, not no_train)
-        section = write_section(output, entry, outcome.presentation, circumstances(setting), outcome.failures)
-        rows = sum(len(table.rows) for table in section.tables)
-        made.append({"name": entry.name, "rows": rows, "done_now": outcome.fresh, "failures": list(outcome.failures)})
+    reports: list[dict[str, Any]] = []
+    with progress("benchmark", resumable=True) as display:
+
+        def hear(stage: str, item: "Done", count: int, total: int) -> None:
+            outcome = f"failed: {item.error}" if item.error else "done" if item.fresh else "done before"
+            display.say(f"  {stage} {count}/{total}  {item.job.label}: {outcome}")
+            display(stage, count, total)
+
+        conduct = Conduct(Place(own_home, registry), executor, not resume, not no_train, hear, display.say)
+        for position, entry in enumerate(entries, 1):
+            display.say(f"[{position}/{len(entries)}] {entry.name}: {entry.title}")
+            result = run_entry(entry, setting, conduct)
+            section = write_section(output, entry, result.presentation, circumstances(setting), result.failures)
+            write_pages(output)
+            rows = sum(len(table.rows) for table in section.tables)
+            failures = list(result.failures)
+            reports.append({"name": entry.name, "rows": rows, "done_now": result.fresh, "failures": failures})
     if not no_run:
         send_to_mlflow(str(own_home), registry, mlflow)
-    failed = sum(len(each["failures"]) for each in made)
+    failed = sum(len(each["failures"]) for each in reports)
     if as_json:
-        print_json({"budget": budget, "seeds": seeds, "report": str(output / "index.html"), "entries": made})
+        print_json({"budget": budget, "seeds": seeds, "report": str(output / "index.html"), "entries": reports})
     else:
-        for each in made:
+        for each in reports:
             problems = f", {len(each['failures'])} failed" if each["failures"] else ""
             click.echo(f"{each['name']:22s} {each['rows']} rows, {each['done_now']} pieces of work done now{problems}")
         click.echo(f"report: {output / 'index.html'}, {output / 'README.md'}")
@@ -125,7 +138,7 @@ def _print_stored(home: Path, registry: str | None, names: list[str], all_wanted
     from contingencies.errors import NotFoundError
     from registry.home import Home
     from registry.store.benchmarks import newest_numbers
-    from zoo.paper.report import ours, paper
+    from zoo.paper.formats import ours, paper
     from zoo.paper.tables import Cell
 
     rows = []
@@ -155,10 +168,3 @@ def _print_stored(home: Path, registry: str | None, names: list[str], all_wanted
         click.echo(
             f"  {row.table_name}  {row.row_label}  {row.quantity}: {ours(cell, DIGITS)} {row.unit}".rstrip() + published
         )
-
-
-def _tell(progress: "Progress") -> None:
-    outcome = f"failed: {progress.error}" if progress.error else "done" if progress.fresh else "done before"
-    click.echo(
-        f"  {progress.entry} {progress.stage} {progress.done}/{progress.total}  {progress.what}: {outcome}", err=True
-    )

@@ -1,12 +1,12 @@
 """Commands on what a trained surrogate implies: its stability boundary, and certificates of its CCT errors."""
 
 import math
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from contingencies.tables import csv_text
 from zoo.commands.options import (
     alpha_option,
     csv_option,
@@ -15,12 +15,10 @@ from zoo.commands.options import (
     parse_severities,
     registry_options,
 )
-from zoo.commands.output import check_csv, csv_text, print_json, write_csv
+from zoo.commands.output import check_csv, print_json, write_csv
 from zoo.commands.progress import progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from contingencies.references import Reference
     from espinn_moe.certificate import CertificateRow
     from zoo.judging.assessment import Assessment
@@ -51,8 +49,8 @@ def _loaded(name: str, checkpoint: int | None, home: str, registry: str | None) 
     torch.set_num_threads(1)  # two threads on shared cores are slower
     with Home.open(home, registry, create=False) as opened:
         row = store.find(opened.database, name)  # asking registers nothing
-        found = find_checkpoint(opened, row, "latest" if checkpoint is None else str(checkpoint))
-        return checkpoints.from_bytes(opened.load_checkpoint(found), opened.contingency(row)), found.id
+        stored = find_checkpoint(opened, row, "latest" if checkpoint is None else str(checkpoint))
+        return checkpoints.from_bytes(opened.load_checkpoint(stored), opened.contingency(row)), stored.id
 
 
 def _severities(alphas: tuple[str, ...], loaded: "Loaded") -> Any:
@@ -68,21 +66,6 @@ def _severities(alphas: tuple[str, ...], loaded: "Loaded") -> Any:
     for value in severities:
         check_scenario(operators, float(value))
     return severities
-
-
-class _Stages:
-    """One progress bar per stage, the last one closed by the caller's stack."""
-
-    def __init__(self, name: str, stack: ExitStack) -> None:
-        self.name, self.stack, self.stage = name, stack, ""
-        self.bar: Callable[[int], None] | None = None
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        if stage != self.stage:
-            self.stack.close()
-            self.stage, self.bar = stage, self.stack.enter_context(progress(f"{self.name}: {stage}", total))
-        assert self.bar is not None
-        self.bar(done)
 
 
 @click.command()
@@ -117,28 +100,29 @@ def boundary(
     loaded, number = _loaded(name, checkpoint, home, registry)
     severities = _severities(alphas, loaded)
     rule = None if margin is None else MarginRule(margin)
-    with ExitStack() as stack:
-        found = assess_boundary(loaded.surrogate, severities, loaded.member, rule, reference, dae, _Stages(name, stack))
+    with progress(name) as display:
+        assessment = assess_boundary(loaded.surrogate, severities, loaded.member, rule, reference, dae, display)
     if plot:
         from zoo.judging.figures import plot_learned_boundary
         from zoo.plots import save_figure
 
-        picture = margin_picture(loaded.surrogate, loaded.member, found.rule)
-        save_figure(plot_learned_boundary(found, picture), plot)
-    rows = found.rows()
+        picture = margin_picture(loaded.surrogate, loaded.member, assessment.rule)
+        save_figure(plot_learned_boundary(assessment, picture), plot)
+    rows = assessment.rows()
     if csv_file and write_csv(csv_file, csv_text(list(rows[0]), rows)):
         return
     if as_json:
-        made = {"model": loaded.model, "checkpoint": number} | found.summary() | {"rows": rows}
-        if found.dae is not None:
-            made["dae"] = [
+        report = {"model": loaded.model, "checkpoint": number} | assessment.summary() | {"rows": rows}
+        if assessment.dae is not None:
+            full = assessment.dae
+            report["dae"] = [
                 {"alpha": float(a), "status": s, "cct_s": None if t != t else float(t)}
-                for a, s, t in zip(found.dae.alpha, found.dae.status, found.dae.cct, strict=True)
+                for a, s, t in zip(full.alpha, full.status, full.cct, strict=True)
             ]
-        print_json(made)
+        print_json(report)
         return
-    click.echo(f"{name}  {loaded.model}  checkpoint {number}  {found.rule.kind} margin")
-    _print_boundary(found, rows)
+    click.echo(f"{name}  {loaded.model}  checkpoint {number}  {assessment.rule.kind} margin")
+    _print_boundary(assessment, rows)
 
 
 def _print_dae(rows: list[dict[str, Any]]) -> None:
@@ -153,7 +137,7 @@ def _print_dae(rows: list[dict[str, Any]]) -> None:
             click.echo(f"{row['alpha']:8.4f}  {row['dae_status']:14} {_number(row['dae_cct_s'], 8, 5)}{minus}")
 
 
-def _print_boundary(found: "Assessment", rows: list[dict[str, Any]]) -> None:
+def _print_boundary(assessment: "Assessment", rows: list[dict[str, Any]]) -> None:
     click.echo(
         "   alpha  status          CCT (s)   true (s)  error (ms)  dCCT/da (s)  centred (s)     true (s)  excluded"
     )
@@ -166,15 +150,17 @@ def _print_boundary(found: "Assessment", rows: list[dict[str, Any]]) -> None:
             f"{row['alpha']:8.4f}  {row['status']:14} {instants}   {_number(row['error_ms'], 9, 4)}  {slopes}  "
             f"{row['excluded'] or ''}"
         )
-    if found.dae is not None:
+    if assessment.dae is not None:
         _print_dae(rows)
-    errors, split = found.errors, found.split
+    errors, split = assessment.errors, assessment.split
     if errors.mae is None:
-        click.echo(f"no severity has a finite CCT in both; {errors.mismatches} of {len(found.learned.alpha)} disagree.")
+        click.echo(
+            f"no severity has a finite CCT in both; {errors.mismatches} of {len(assessment.learned.alpha)} disagree."
+        )
         return
     assert errors.p95 is not None and errors.maximum is not None
     click.echo(
-        f"CCT error ({found.truth.reference} ODE): mean {1e3 * errors.mae:.4f} ms, P95 {1e3 * errors.p95:.4f} ms, "
+        f"CCT error ({assessment.truth.reference} ODE): mean {1e3 * errors.mae:.4f} ms, P95 {1e3 * errors.p95:.4f} ms, "
         f"max {1e3 * errors.maximum:.4f} ms over {errors.finite} severities; {errors.mismatches} of other status."
     )
     if split.rows:
@@ -182,7 +168,10 @@ def _print_boundary(found: "Assessment", rows: list[dict[str, Any]]) -> None:
             f"Split: smoothing {1e3 * (split.smoothing or 0):.4f} ms, surrogate {1e3 * (split.surrogate or 0):.4f} ms, "
             f"end to end (smooth margin) {1e3 * (split.end_to_end or 0):.4f} ms."
         )
-    for label, agreement in (("centred differences", found.implicit_and_centred), ("ODE", found.implicit_and_true)):
+    for label, agreement in (
+        ("centred differences", assessment.implicit_and_centred),
+        ("ODE", assessment.implicit_and_true),
+    ):
         if agreement.mae is not None:
             correlation = "-" if agreement.correlation is None else f"{agreement.correlation:.5f}"
             click.echo(
@@ -224,8 +213,8 @@ def certify(
     check_csv(csv_file, as_json)
     loaded, number = _loaded(name, checkpoint, home, registry)
     severities = _severities(alphas, loaded)
-    with ExitStack() as stack:
-        rows = certify_boundary(loaded.surrogate, severities, loaded.member, reference, _Stages(name, stack))
+    with progress(name) as display:
+        rows = certify_boundary(loaded.surrogate, severities, loaded.member, reference, display)
     operators = loaded.surrogate.members[loaded.member]
     summary = certificate_summary(rows, operators.window.t_c[1] - operators.window.t_c[0])
     plain = [_json_row(row) for row in rows]

@@ -27,15 +27,15 @@ def compare(
     severities = parse_severities(alphas) if alphas else [None]
     with Home.open(home, registry, create=False) as opened:
         rows = [store.find(opened.database, name) for name in names]
-        contingencies = [opened.contingency(row) for row in rows]
-    found = []
-    with progress("strict ODE", len(rows) * len(severities)) as report:
+        contingencies = opened.contingencies(rows)
+    examples = []
+    with progress("compare") as display:
         for row, contingency in zip(rows, contingencies, strict=True):
             for alpha in severities:
-                found.append(example(Path(home), row, contingency, alpha, registry, alias))
-                report(len(found))
+                examples.append(example(Path(home), row, contingency, alpha, registry, alias))
+                display("asking the strict ODE", len(examples), len(rows) * len(severities))
     if as_json:
-        print_json([vars(entry) | {"error": entry.error} for entry in found])
+        print_json([vars(entry) | {"error": entry.error} for entry in examples])
         return
-    for entry in found:
+    for entry in examples:
         click.echo(example_line(entry))

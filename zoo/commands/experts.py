@@ -1,10 +1,12 @@
 """Commands that enlarge and reduce a trained family: add-expert and remove-expert."""
 
+from typing import Any
+
 import click
 
 from zoo.commands.options import budget_options, data_options, json_option, registry_options, resume_option
 from zoo.commands.output import print_json
-from zoo.commands.train import training_progress
+from zoo.commands.progress import progress
 
 
 @click.command("add-expert")
@@ -16,62 +18,53 @@ from zoo.commands.train import training_progress
 @registry_options
 @json_option
 def add_expert(
-    checkpoint: int,
-    name: str,
-    fraction: float,
-    seed: int,
-    budget: str,
-    minutes: float | None,
-    steps: int | None,
-    resume: bool,
-    home: str,
-    registry: str | None,
-    as_json: bool,
+    checkpoint: int, name: str, resume: bool, home: str, registry: str | None, as_json: bool, **options: Any
 ) -> None:
     """Give contingency NAME an expert of the family in CHECKPOINT.
 
     The trunk and necks stay frozen, so every other member answers exactly as before. The result is a new checkpoint
-    whose parent is CHECKPOINT.
+    whose parent is CHECKPOINT. Ctrl-C saves: the same command resumes.
     """
     import torch
 
     from registry.home import Home
     from zoo.lookup import find_registered
-    from zoo.training import experts as onboarding
+    from zoo.training import experts
+    from zoo.training.request import TrainingRequest
+    from zoo.training.session import Session
 
     torch.set_num_threads(1)  # two threads on shared cores are slower, and one makes runs reproducible
     with Home.open(home, registry, create=False) as opened:
         row = find_registered(opened, name)
-        with training_progress(f"expert for {row.name}") as report:
-            made = onboarding.add_expert(
-                opened, checkpoint, row, fraction=fraction, seed=seed, budget=budget, minutes=minutes, steps=steps,
-                resume=resume, report=report,
-            )  # fmt: skip
-    mae, largest = made.errors.mae, made.errors.maximum
+        family = experts.load_family(opened, checkpoint)
+        request = TrainingRequest(family.model, **options)
+        with progress(f"expert for {row.name}") as display:
+            trained = experts.add_expert(Session(opened, resume, display, display.say), family, row, request)
+    (errors,) = trained.errors
+    members = [operators.name for operators in trained.surrogate.members]
     if as_json:
         print_json(
             {
-                "checkpoint": made.checkpoint_id,
+                "checkpoint": trained.checkpoint.id,
                 "parent": checkpoint,
-                "run": made.run_id,
-                "members": list(made.members),
-                "parameters": made.surrogate.n_parameters,
-                "steps": made.result.steps,
-                "train_s": round(made.result.elapsed_s, 3),
-                "cct_mae_ms": None if mae is None else 1e3 * mae,
-                "cct_max_ms": None if largest is None else 1e3 * largest,
-                "status_errors": made.errors.mismatches,
+                "run": trained.run_id,
+                "members": members,
+                "parameters": trained.surrogate.n_parameters,
+                "steps": trained.result.steps,
+                "train_s": round(trained.result.elapsed_s, 3),
+                "cct_mae_ms": None if errors.mae is None else 1e3 * errors.mae,
+                "cct_max_ms": None if errors.maximum is None else 1e3 * errors.maximum,
+                "status_errors": errors.mismatches,
             }
         )
         return
-    error = (
-        "censored at every severity"
-        if mae is None or largest is None
-        else f"mean {1e3 * mae:.4f} ms, max {1e3 * largest:.4f} ms"
-    )
+    error = "censored at every severity"
+    if errors.mae is not None and errors.maximum is not None:
+        error = f"mean {1e3 * errors.mae:.4f} ms, max {1e3 * errors.maximum:.4f} ms"
     click.echo(
-        f"checkpoint {made.checkpoint_id} (parent {checkpoint})  {len(made.members)} members  "
-        f"{made.surrogate.n_parameters:,} parameters  {made.result.steps} steps in {made.result.elapsed_s:.0f} s"
+        f"checkpoint {trained.checkpoint.id} (parent {checkpoint})  {len(members)} members  "
+        f"{trained.surrogate.n_parameters:,} parameters  {trained.result.steps} steps in "
+        f"{trained.result.elapsed_s:.0f} s"
     )
     click.echo(f"  {row.name} v{row.version}  CCT error {error}; the other members answer exactly as before")
 
@@ -87,10 +80,10 @@ def remove_expert(checkpoint: int, name: str, home: str, registry: str | None, a
     CHECKPOINT itself and the heads that came from it stay.
     """
     from registry.home import Home
-    from zoo.training import experts as onboarding
+    from zoo.training import experts
 
     with Home.open(home, registry, create=False) as opened:
-        row, names = onboarding.remove_expert(opened, checkpoint, name)
+        row, names = experts.remove_expert(opened, checkpoint, name)
     if as_json:
         print_json({"checkpoint": row.id, "parent": checkpoint, "members": list(names), "parameters": row.parameters})
     else:

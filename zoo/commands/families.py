@@ -8,6 +8,7 @@ import click
 
 from zoo.commands.options import (
     csv_option,
+    executor_options,
     file_option,
     json_option,
     recipe_of,
@@ -94,7 +95,7 @@ def generate_contingencies(
     show_default=True,
     help="Strict SciPy protocol, compiled ODE, or full-network DAE.",
 )
-@click.option("--jobs", type=click.IntRange(min=1), help="Worker processes.  [default: one per core]")
+@executor_options
 @csv_option("the ranked answers, and the places left out,")
 @click.option("--plot", type=file_option, help="Write a figure of the most critical members (PNG, SVG or PDF).")
 @json_option
@@ -105,6 +106,7 @@ def screen(
     alpha: float,
     reference: "Reference",
     jobs: int | None,
+    cluster: str | None,
     csv_file: str | None,
     plot: Path | None,
     as_json: bool,
@@ -121,15 +123,17 @@ def screen(
     from contingencies.operators import compile_family
     from contingencies.reduction import reduce_network
     from zoo.studies import screening
+    from zoo.work.executor import make_executor
 
+    executor = make_executor(jobs, cluster)
     recipe = recipe_of(fault, clearing, **options)
     check_csv(csv_file, as_json)
     _check_figure(plot)
     loaded = load_system(system)
     family = generate_family(loaded, recipe)
     operators = compile_family(family.members, reduce_network(solve_network(loaded)))
-    with progress(f"{loaded.name} ({reference})", len(operators)) as report:
-        answers = screening.screen(operators, alpha, reference, jobs, report)
+    with progress(loaded.name) as display:
+        answers = screening.screen(operators, alpha, reference, executor, display)
     title = f"{loaded.name}: {fault} faults, {clearing}, severity {alpha:g}"
     if plot:
         from zoo.plots import save_figure

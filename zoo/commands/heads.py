@@ -1,13 +1,12 @@
 """Commands that make and list heads."""
 
-import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from zoo.commands.options import json_option, registry_options
 from zoo.commands.output import print_json
-from zoo.commands.progress import PROGRESS_INTERVAL_S, progress
+from zoo.commands.progress import progress
 
 if TYPE_CHECKING:
     from espinn_moe.head import HeadKind
@@ -91,6 +90,7 @@ def distill(
     from registry.home import Home
     from registry.store import runs
     from registry.store.deployments import Gate
+    from zoo.heads.distill import HeadSettings
     from zoo.heads.distill import distill as make_head
     from zoo.lookup import find_checkpoint, find_registered
 
@@ -99,27 +99,17 @@ def distill(
         checkpoint = None if source == "reference" else find_checkpoint(opened, row, source)
         run = None if checkpoint is None else runs.trained_in(opened.database, checkpoint)
         chosen = "reference" if checkpoint is None else str(checkpoint.id)  # what is newest may change meanwhile
-        with progress(f"{name}: strict ODE", strict) as report:
-            told = time.monotonic()
-            asked = "the reference" if checkpoint is None else f"checkpoint {checkpoint.id}"
-
-            def tell(stage: str, done: int, total: int) -> None:
-                nonlocal told
-                if stage == "strict":
-                    report(done)
-                elif time.monotonic() - told >= PROGRESS_INTERVAL_S:
-                    told = time.monotonic()
-                    click.echo(f"{name}: fitting, {done} severities asked of {asked}", err=True)
-
-            head = make_head(opened, row, chosen, kind=kind, strict=strict, seed=seed, report=tell)
+        with progress(name) as display:
+            settings = HeadSettings(kind, strict, seed)
+            head = make_head(opened, row, chosen, settings, display)
         trained = runs.default_checkpoints(opened.database).get(row.id)
     objections = Gate().objections(head)
-    made = head_report(head) | {
+    report = head_report(head) | {
         "requested_source": source,
         "model": None if run is None else run.model,
         "objections": objections,
     }
-    print_json(made) if as_json else click.echo(_head_line(made))
+    print_json(report) if as_json else click.echo(_head_line(report))
     if checkpoint is None and trained is not None:
         click.echo(f"Note: the source is the reference; --source latest takes checkpoint {trained}.", err=True)
     if objections:

@@ -1,9 +1,6 @@
 """What commands print and write: JSON, and tables as CSV."""
 
-import csv
-import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +33,3 @@ def write_csv(csv_file: str, text: str) -> bool:
     with user_file(Path(csv_file)) as temporary:
         temporary.write_text(text, encoding="utf-8")
     return False
-
-
-def csv_text(fields: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
-    """A table with its header."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, fields, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()

@@ -1,9 +1,6 @@
 """The command that goes from contingencies to deployed heads in one step."""
 
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,7 +19,7 @@ from zoo.commands.options import (
     severity_option,
 )
 from zoo.commands.output import print_json
-from zoo.commands.progress import PROGRESS_INTERVAL_S
+from zoo.commands.progress import progress
 
 if TYPE_CHECKING:
     from contingencies.families import Recipe
@@ -30,34 +27,6 @@ if TYPE_CHECKING:
     from registry.records import ContingencyRecord
     from zoo.heads.comparison import Example
     from zoo.heads.pipeline import PipelineResult
-
-BAR = 24  # characters
-WORDS = {"train": "training", "distill": "boundaries and heads"}
-
-
-@contextmanager
-def stages() -> Iterator[Callable[[str, float, str], None]]:
-    """Progress through named stages, on standard error: a bar on a terminal, else one line per interval."""
-    terminal = sys.stderr.isatty()
-    last, current = 0.0, ""
-
-    def report(stage: str, done: float, words: str) -> None:
-        nonlocal last, current
-        label = WORDS.get(stage, stage)
-        if terminal:
-            bar = "#" * int(BAR * done) + "-" * (BAR - int(BAR * done))
-            new_line = "\n" if current and stage != current else ""
-            click.echo(f"{new_line}\r\x1b[K{label} [{bar}] {words}", err=True, nl=False)
-        elif stage != current or time.monotonic() - last >= PROGRESS_INTERVAL_S or done >= 1.0:
-            last = time.monotonic()
-            click.echo(f"{label}: {100 * done:.0f}%  {words}", err=True)
-        current = stage
-
-    try:
-        yield report
-    finally:
-        if terminal and current:
-            click.echo(err=True)
 
 
 @click.command()
@@ -103,7 +72,7 @@ def pipeline(
 
     One training; then, for every member in parallel, boundary, head, measurement against the strict ODE, gate and
     deployment. With --system, --fault and --clearing the family is generated and registered first. Run
-    again, the same command continues where it was interrupted. Exit code 6 when a head was refused. The options from
+    again, the same command resumes where it was interrupted. Exit code 6 when a head was refused. The options from
     --position to --severity describe the family as those of 'screen' and 'generate-contingencies' do.
     """
     import torch
@@ -112,24 +81,25 @@ def pipeline(
     from registry.home import Home
     from registry.store.deployments import Gate
     from zoo.heads.comparison import example
-    from zoo.heads.pipeline import run_pipeline
+    from zoo.heads.pipeline import PipelinePlan, run_pipeline
+    from zoo.training.request import TrainingRequest
     from zoo.training.series import members_of
-    from zoo.training.session import TrainingRequest
+    from zoo.training.session import Session
     from zoo.work.executor import make_executor
 
     torch.set_num_threads(1)  # two threads on shared cores are slower, and one makes runs reproducible
     executor = make_executor(jobs, cluster)
-    deployment = {key: options.pop(key) for key in ("strict", "alias", "reason", "fresh")}
+    fresh, deployment = options.pop("fresh"), {key: options.pop(key) for key in ("strict", "alias", "reason")}
     family = {key: options.pop(key) for key in (*RECIPE, "severity")}
     recipe = _family_recipe(names, system, fault, clearing, family)
     with Home.open(home, registry) as opened:
         rows = members_of(opened, names, system) if recipe is None else _generated(opened, system or "", recipe)
         chosen = model or ("es-pinn-chained" if len(rows) == 1 else "moe-chained")
-        with stages() as report:
-            result = run_pipeline(
-                opened, rows, TrainingRequest(model=chosen, **options), executor, url=registry,
-                gate=Gate(mae_s=1e-3 * max_mean_ms, max_s=1e-3 * max_ms), report=report, **deployment,
-            )  # fmt: skip
+        gate = Gate(mae_s=1e-3 * max_mean_ms, max_s=1e-3 * max_ms)
+        plan = PipelinePlan(TrainingRequest(model=chosen, **options), gate=gate, **deployment)
+        with progress(f"{chosen} of {len(rows)} contingencies", resumable=True) as display:
+            session = Session(opened, not fresh, display, display.say)
+            result = run_pipeline(session, rows, plan, executor, registry)
         by_name = {row.name: row for row in rows}
         telling = sorted(result.members, key=lambda member: member.status != "finite")  # one with a number, if any
         deployed = [by_name[member.contingency] for member in telling if member.outcome == "deployed"]

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from contingencies.tables import csv_text
 from zoo.commands.options import (
     alias_option,
     alpha_option,
@@ -12,7 +13,7 @@ from zoo.commands.options import (
     parse_severities,
     registry_options,
 )
-from zoo.commands.output import check_csv, csv_text, print_json, write_csv
+from zoo.commands.output import check_csv, print_json, write_csv
 
 if TYPE_CHECKING:
     from registry.query import Registry

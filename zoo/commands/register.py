@@ -26,9 +26,9 @@ def register_contingency(files: tuple[str, ...], home: str, registry: str | None
     from contingencies.reading import check_physics, read_contingencies
     from registry.home import Home
 
-    contingencies = read_contingencies(files)
-    with progress("checking", len(contingencies)) as report:
-        check_physics(contingencies, report)
+    with progress("register") as display:
+        contingencies = read_contingencies(files, lambda done, total: display("reading files", done, total))
+        check_physics(contingencies, lambda done, total: display("checking physics", done, total))
     with Home.open(home, registry) as opened:
         results = opened.register(contingencies)
         outdated = {result.row.name: _answering_version(opened, result) for result in results}

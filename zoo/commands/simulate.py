@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from contingencies.tables import csv_text
 from zoo.commands.options import (
     alpha_option,
     csv_option,
@@ -13,7 +14,7 @@ from zoo.commands.options import (
     parse_severities,
     registry_options,
 )
-from zoo.commands.output import check_csv, csv_text, print_json, write_csv
+from zoo.commands.output import check_csv, print_json, write_csv
 from zoo.commands.progress import progress
 
 if TYPE_CHECKING:
@@ -149,10 +150,10 @@ def reference_cct(
     for value in severities:
         check_scenario(operators, float(value))
     answers = []
-    with progress(f"{name} ({reference})", len(severities)) as report:
+    with progress(name) as display:
         for value in severities:
             answers.append(references.reference_cct(operators, float(value), reference))
-            report(len(answers))
+            display(f"{reference} reference", len(answers), len(severities))
     if plot:
         from zoo.plots import plot_boundary, save_figure
 

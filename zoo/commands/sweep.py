@@ -9,6 +9,7 @@ import click
 
 from zoo.commands.options import budget_options, executor_options, family_options, json_option, registry_options
 from zoo.commands.output import print_json
+from zoo.commands.progress import progress
 
 if TYPE_CHECKING:
     from zoo.work.jobs import Done
@@ -69,23 +70,30 @@ def sweep(
 ) -> None:
     """Compare one model for a family with separate models, over data fractions and seeds.
 
-    Every method sees the same scenarios. Interrupted at any moment, the same command continues. The output folder gets
+    Every method sees the same scenarios. Interrupted at any moment, the same command resumes. The output folder gets
     sweep.txt, sweep.csv, sweep.json and sweep.png.
     """
     from contingencies.errors import ZooError
     from contingencies.files import write_atomically
     from registry.home import Home
     from zoo.plots import save_figure
-    from zoo.studies.sweep import SweepPlan, plot_sweep, run_sweep, summarise, table_csv, table_text
+    from zoo.studies.sweep import SweepPlan, run_sweep
+    from zoo.studies.sweep_table import plot_sweep, summarise, table_csv, table_text
     from zoo.training.series import members_of
+    from zoo.work.batch import failures
     from zoo.work.executor import make_executor
-    from zoo.work.jobs import failures
 
     plan = SweepPlan(tuple(methods.split(",")), _numbers(fractions, float, "fractions"), tuple(range(seeds)), **options)
     executor = make_executor(jobs, cluster)
     with Home.open(home, registry) as opened:
-        members = [opened.contingency(row) for row in members_of(opened, names, system)]
-    rows, done = run_sweep(plan, members, executor, output, _tell)
+        members = opened.contingencies(members_of(opened, names, system))
+    with progress("sweep", resumable=True) as display:
+
+        def hear(item: "Done", count: int, total: int) -> None:
+            display.say(_line(item, count, total))
+            display("trainings", count, total)
+
+        rows, done = run_sweep(plan, members, executor, output, hear, display.say)
     failed = failures(done)
     for line in failed:
         click.echo(f"failed: {line}", err=True)
@@ -110,14 +118,10 @@ def sweep(
         raise ZooError(f"{len(failed)} of {len(done)} trainings failed; the same command tries them again.")
 
 
-def _tell(item: "Done", count: int, total: int) -> None:
-    inputs = item.job.inputs
-    specs = item.job.context["specs"]
-    members = json.loads(specs[0])["name"] if len(specs) == 1 else f"{len(specs)} contingencies"
-    what = f"{inputs['model']} of {members}, fraction {inputs['fraction']:g}, seed {inputs['seed']}"
-    if item.result is None:
-        outcome = f"failed: {item.error}"
-    else:
+def _line(item: "Done", count: int, total: int) -> str:
+    """What became of one training."""
+    outcome = f"failed: {item.error}"
+    if item.result is not None:
         outcome = f"{item.result['steps']} steps in {item.result['training_s']:.0f} s"
         outcome += "" if item.fresh else " (done before)"
-    click.echo(f"{count}/{total}  {what}: {outcome}", err=True)
+    return f"{count}/{total}  {item.job.label}: {outcome}"

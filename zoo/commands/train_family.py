@@ -1,16 +1,13 @@
 """Commands that train a whole family of contingencies: in one mixture of experts, or one by one."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from zoo.commands.options import family_options, training_options
 from zoo.commands.output import print_json
-from zoo.commands.train import print_trained, send_to_mlflow, stage_report, training_progress
-
-if TYPE_CHECKING:
-    from registry.records import ContingencyRecord
-    from zoo.training.session import Trained
+from zoo.commands.progress import progress
+from zoo.commands.train import print_trained, send_to_mlflow, stage_report
 
 
 @click.command("train-moe")
@@ -41,15 +38,16 @@ def train_moe(
     """Train one hard-routed mixture of experts for a family of contingencies of one system.
 
     The checkpoint becomes the one that 'boundary', 'certify' and 'distill --source latest' take for every
-    member. Ctrl-C saves: the same command continues.
+    member. Ctrl-C saves: the same command resumes.
     """
     import torch
 
     from contingencies.errors import UsageError
     from registry.home import Home
     from zoo.surrogates.budgets import parse_schedule
+    from zoo.training.request import TrainingRequest
     from zoo.training.series import members_of, train_through
-    from zoo.training.session import TrainingRequest
+    from zoo.training.session import Session
 
     if schedule and context.get_parameter_source("fraction") is click.core.ParameterSource.COMMANDLINE:
         raise UsageError("give either --fraction or --schedule, which goes through several of them.")
@@ -65,17 +63,15 @@ def train_moe(
     request = TrainingRequest(model=model, settings=settings, **options)
     with Home.open(home, registry) as opened:
         rows = members_of(opened, names, system)
-        with training_progress(f"{model} of {len(rows)} contingencies") as report:
-            stages = train_through(
-                opened, rows, request, fractions, resume=resume, report=report, measured=report.measured
-            )
-    made = [stage_report(stage, rows, trained) for stage, trained in stages]
+        with progress(f"{model} of {len(rows)} contingencies") as display:
+            stages = train_through(Session(opened, resume, display, display.say), rows, request, fractions)
+    reports = [stage_report(stage, rows, trained) for stage, trained in stages]
     send_to_mlflow(home, registry, mlflow)
     if as_json:
-        print_json(made[-1] | {"stages": made} if schedule else made[-1])
+        print_json(reports[-1] | {"stages": reports} if schedule else reports[-1])
         return
-    for report_of_stage in made:
-        print_trained(report_of_stage)
+    for report in reports:
+        print_trained(report)
 
 
 @click.command("train-separate")
@@ -97,26 +93,24 @@ def train_separate(
     from contingencies.errors import UsageError
     from registry.home import Home
     from zoo.surrogates.catalogue import entry_of
+    from zoo.training.request import TrainingRequest
     from zoo.training.series import members_of, train_each
-    from zoo.training.session import TrainingRequest, train_surrogate
+    from zoo.training.session import Session
 
     torch.set_num_threads(1)  # two threads on shared cores are slower, and one makes runs reproducible
     resume, mlflow = options.pop("resume"), options.pop("mlflow")
     if entry_of(model).family:
         raise UsageError(f"{model} is one model for a family: use train-moe, or name a model for one contingency here.")
     request = TrainingRequest(model=model, **options)
-    made = []
+    reports = []
     with Home.open(home, registry) as opened:
         rows = members_of(opened, names, system)
-
-        def train(row: "ContingencyRecord") -> "Trained":
-            with training_progress(f"{model} {row.name} ({rows.index(row) + 1} of {len(rows)})") as report:
-                return train_surrogate(opened, [row], request, resume=resume, report=report, measured=report.measured)
-
-        for row, trained in train_each(opened, rows, request, resume=resume, train=train):
-            made.append(stage_report(request, [row], trained))
-            if not as_json:
-                print_trained(made[-1])
+        with progress(f"{model} of {len(rows)} contingencies") as display:
+            for row, trained in train_each(Session(opened, resume, display, display.say), rows, request):
+                reports.append(stage_report(request, [row], trained))
+                display.end_line()
+                if not as_json:
+                    print_trained(reports[-1])
     send_to_mlflow(home, registry, mlflow)
     if as_json:
-        print_json(made)
+        print_json(reports)

@@ -9,32 +9,42 @@ the bound, which therefore holds for the strict one. A few severities drawn at r
 short finite range, so the statuses are compared over the whole domain too, with the fast ODE.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from contingencies.library import Contingency
 from contingencies.references import reference_boundary
 from contingencies.stability import Boundary
 from espinn_moe.head import STATUSES, Array, Head, HeadKind
-from espinn_moe.head_fit import TOLERANCE_S, BoundaryOf, draw_severities, errors_against, fit_head
+from espinn_moe.head_fit import NODES, SCAN, TOLERANCE_S, draw_severities, errors_against, fit_head
 from registry.home import Home
 from registry.records import CheckpointRecord, ContingencyRecord, HeadRecord
 from registry.store.heads import Measured, Statuses
-from zoo.heads.sources import checkpoint_source, reference_source
+from zoo.heads.sources import Source, checkpoint_source, reference_source
 from zoo.judging.certificates import certificate_prefix
 from zoo.lookup import expert_of, find_checkpoint
+from zoo.work.reporting import Report, silent, within
 
 CALIBRATION = 99  # severities behind the bound: the 95th smallest of 99 errors is the 95 % bound
 LOOKS = 101  # severities at which the statuses are compared
 STRICT = 12  # severities asked of the strict ODE, half of them where the head has a number
 COARSEST_S = 1e-4  # a head follows even a poor surrogate to a tenth of a millisecond
-Report = Callable[[str, int, int], None]  # stage, done, total
+EDGE = 35  # severities asked to find one edge of a finite range
+PIECE = 3 * NODES  # severities asked to fit one series
+ASKING = "asking the boundary"
 
 
-def _silent(stage: str, done: int, total: int) -> None:
-    """Report nothing."""
+@dataclass(frozen=True)
+class HeadSettings:
+    """What kind of head is fitted, and how it is measured."""
+
+    kind: HeadKind = "chebyshev"
+    strict: int = STRICT  # severities asked of the strict ODE; 0 leaves the head unmeasured, and the gate refuses it
+    seed: int = 0  # decides which severities are drawn
+    tolerance_s: float = TOLERANCE_S  # how closely the head follows the boundary
+
+
+DEFAULT = HeadSettings()
 
 
 @dataclass(frozen=True)
@@ -46,62 +56,50 @@ class Distilled:
     evaluations: int
 
 
-def distill_boundary(
-    boundary: BoundaryOf,
-    contingency: Contingency,
-    *,
-    kind: HeadKind = "chebyshev",
-    strict: int = STRICT,
-    tolerance_s: float = TOLERANCE_S,
-    seed: int = 0,
-    report: Report = _silent,
-) -> Distilled:
+def distill_boundary(source: Source, settings: HeadSettings = DEFAULT, report: Report = silent) -> Distilled:
     """Fit a head to any boundary of a contingency and measure it against the references.
 
     Parameters
     ----------
-    boundary : callable
-        Severities (m,) -> Boundary: a reference's or a surrogate's.
-    contingency : Contingency
-        What the boundary belongs to; its references are compiled from it.
-    kind : "chebyshev" or "network"
-    strict : int
-        Severities asked of the strict ODE; 0 leaves the head unmeasured, and the gate refuses it.
-    tolerance_s : float
-        How closely the head follows the boundary, s.
-    seed : int
-        Decides which severities are drawn.
-    report : callable
-        Told (stage, done, total) as the work goes on.
+    source : Source
+        A reference's boundary or a surrogate's, and the operators that the references simulate.
+    settings : HeadSettings
+    report : Report
+        Hears how many severities have been asked, of about how many.
     """
-    from contingencies.operators import compile_contingency
-
-    operators = compile_contingency(contingency)
+    boundary, operators, seed = source.boundary, source.operators, settings.seed
     network = None
-    if kind == "network":
+    if settings.kind == "network":
         from espinn_moe.head_network import train
 
         network = train
     fit = fit_head(
         boundary,
-        contingency.spec.severity,
-        contingency.spec.window.t_f,
+        operators.severity,
+        operators.window.t_f,
         network=network,
-        tolerance_s=tolerance_s,
+        tolerance_s=settings.tolerance_s,
         seed=seed,
-        report=lambda asked: report("fit", asked, 0),
+        report=lambda asked: report(ASKING, asked, expected_severities(asked) + CALIBRATION),
     )
     head = fit.head
     drawn = draw_severities(head, CALIBRATION, seed + 1)
     reconstruction = errors_against(head, boundary(drawn))
+    report(ASKING, fit.evaluations + CALIBRATION, fit.evaluations + CALIBRATION)
     reference = errors_against(head, reference_boundary(operators, drawn, "fast"))
-    asked = _strict_severities(head, strict, seed + 2)
-    truth = reference_boundary(operators, asked, "strict", lambda done: report("strict", done, asked.size))
+    asked = _strict_severities(head, settings.strict, seed + 2)
+    truth = reference_boundary(operators, asked, "strict", within(report, "asking the strict ODE", asked.size))
     gap = _reference_gap(truth, reference_boundary(operators, asked, "fast"))
     bound = None if reference.bound_s is None else reference.bound_s + gap
     looked = reference_boundary(operators, np.linspace(*head.severity, LOOKS), "fast")
     measured = Measured(reconstruction, reference, errors_against(head, truth), compare_statuses(head, looked))
     return Distilled(replace(head, error_bound_s=bound), measured, fit.evaluations)
+
+
+def expected_severities(asked: int) -> int:
+    """About how many severities a fit asks, when so many are asked: one finite range, then more pieces of it."""
+    usual = SCAN + EDGE + PIECE
+    return usual + PIECE * max(0, -(-(asked - usual) // PIECE))
 
 
 def compare_statuses(head: Head, truth: Boundary) -> Statuses:
@@ -149,24 +147,23 @@ def distill(
     home: Home,
     row: ContingencyRecord,
     source: str = "reference",
-    *,
-    kind: HeadKind = "chebyshev",
-    strict: int = STRICT,
-    seed: int = 0,
-    report: Report = _silent,
+    settings: HeadSettings = DEFAULT,
+    report: Report = silent,
 ) -> HeadRecord:
     """Distill and store a head of a registered contingency.
 
-    `source` is "reference", "latest" (the newest finished checkpoint) or a checkpoint's number.
+    `source` is "reference", "latest" (the newest finished checkpoint) or a checkpoint's number. A head follows a
+    surrogate no closer than is worth while.
     """
-    contingency = home.contingency(row)
     checkpoint = None if source == "reference" else find_checkpoint(home, row, source)
-    boundary = reference_source(contingency) if checkpoint is None else checkpoint_source(home, row, checkpoint)
-    tolerance = TOLERANCE_S if checkpoint is None else _worthwhile(checkpoint)
-    made = distill_boundary(
-        boundary, contingency, kind=kind, strict=strict, tolerance_s=tolerance, seed=seed, report=report
-    )
-    detail: dict[str, object] = {"evaluations": made.evaluations, "seed": seed, "parameters": made.head.parameters}
+    if checkpoint is None:
+        distilled = distill_boundary(reference_source(home.contingency(row)), settings, report)
+    else:
+        settings = replace(settings, tolerance_s=_worthwhile(checkpoint))
+        distilled = distill_boundary(checkpoint_source(home, row, checkpoint), settings, report)
+    detail: dict[str, object] = {
+        "evaluations": distilled.evaluations, "seed": settings.seed, "parameters": distilled.head.parameters
+    }  # fmt: skip
     if checkpoint is not None:
         detail["certificate"] = _certificate(checkpoint, expert_of(checkpoint, row))
-    return home.add_head(row, made.head, made.measured, checkpoint.id if checkpoint else None, detail)
+    return home.add_head(row, distilled.head, distilled.measured, checkpoint.id if checkpoint else None, detail)

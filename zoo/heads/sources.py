@@ -1,36 +1,60 @@
 """What a head can be distilled from: the reference ODE, or the boundary of a trained surrogate."""
 
+from dataclasses import dataclass, replace
+
 from contingencies.errors import IntegrityError, UsageError
 from contingencies.library import Contingency
+from contingencies.operators import PhaseOperators, compile_contingency
+from contingencies.references import reference_boundary
+from espinn_moe.boundary import learned_boundary
 from espinn_moe.head_fit import BoundaryOf
+from espinn_moe.margins import HARD
+from espinn_moe.surrogate import Surrogate
 from registry.home import Home
 from registry.records import CheckpointRecord, ContingencyRecord
 from zoo.lookup import expert_of
+from zoo.surrogates import checkpoints
+
+_last_loaded: dict[str, checkpoints.Loaded] = {}  # by digest, one at most: members of a family follow one another
 
 
-def reference_source(contingency: Contingency) -> BoundaryOf:
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A boundary over severities (m,), and the operators that it belongs to."""
+
+    boundary: BoundaryOf
+    operators: PhaseOperators
+
+
+def reference_source(contingency: Contingency) -> Source:
     """The boundary of the fast reference ODE, which agrees with the strict one within 1e-5 s."""
-    from contingencies.operators import compile_contingency
-    from contingencies.references import reference_boundary
-
     operators = compile_contingency(contingency)
-    return lambda alpha: reference_boundary(operators, alpha, "fast")
+    return Source(lambda alpha: reference_boundary(operators, alpha, "fast"), operators)
 
 
-def checkpoint_source(home: Home, row: ContingencyRecord, checkpoint: CheckpointRecord) -> BoundaryOf:
-    """The learned boundary of a stored surrogate: its hard CCTs, by which heads are judged."""
-    from espinn_moe.boundary import learned_boundary
-    from espinn_moe.margins import HARD
-    from zoo.surrogates import checkpoints
+def surrogate_source(surrogate: Surrogate, member: int = 0) -> Source:
+    """The learned boundary of a surrogate: its hard CCTs, by which heads are judged."""
+    return Source(lambda alpha: learned_boundary(surrogate, alpha, member, HARD), surrogate.members[member])
 
+
+def checkpoint_source(home: Home, row: ContingencyRecord, checkpoint: CheckpointRecord) -> Source:
+    """The learned boundary of a stored surrogate, with the operators that it holds."""
     if checkpoint.kind != checkpoints.KIND:
         raise UsageError(
             f"checkpoint {checkpoint.id} is of the kind {checkpoint.kind!r}, which this cct-zoo cannot load."
         )
-    loaded, expert = (
-        checkpoints.from_bytes(home.load_checkpoint(checkpoint), home.contingency(row)),
-        expert_of(checkpoint, row),
-    )
+    loaded, expert = _load(home, row, checkpoint), expert_of(checkpoint, row)
     if loaded.member != expert:
         raise IntegrityError(f"the checkpoint holds {row.name!r} as member {loaded.member}, not {expert}.")
-    return lambda alpha: learned_boundary(loaded.surrogate, alpha, loaded.member, HARD)
+    return surrogate_source(loaded.surrogate, loaded.member)
+
+
+def _load(home: Home, row: ContingencyRecord, checkpoint: CheckpointRecord) -> checkpoints.Loaded:
+    """The surrogate of a checkpoint; read and compiled once for all members that follow one another."""
+    contingency = home.contingency(row)
+    loaded = _last_loaded.get(checkpoint.digest)
+    if loaded is None:
+        loaded = checkpoints.from_bytes(home.load_checkpoint(checkpoint), contingency)
+        _last_loaded.clear()
+        _last_loaded[checkpoint.digest] = loaded
+    return replace(loaded, member=checkpoints.member_of(loaded.metadata, contingency))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zoo.paper.common import BOTH_FORMS, CALIBRATED, METHODS, PRIMARY, SYSTEMS, per_seed, trained_why
-from zoo.paper.entry import Benchmark, Findings, Setting, Task
+from zoo.paper.entry import Findings, Setting, Task, entry
 from zoo.paper.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
 
 if TYPE_CHECKING:
@@ -113,4 +113,4 @@ def _drawing(setting: Setting, found: Findings) -> Drawing:
     return Drawing("beta", "Smoothing, surrogate and end-to-end error over β, first seed.", figure)
 
 
-BENCHMARK = Benchmark("beta-sweep", "Sharpness of the smooth maximum", "Figure 5", tasks, present)
+BENCHMARK = entry("beta-sweep", tasks, present)

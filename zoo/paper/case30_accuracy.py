@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from zoo.paper.common import ABLATIONS, METHODS, PRIMARY, method_rows, per_seed, thinned, training
-from zoo.paper.entry import Benchmark, Findings, Setting, Task, task
+from zoo.paper.entry import Findings, Setting, Task, entry, task
 from zoo.paper.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
 
 PAPER = {  # RMSE_delta in 1e-2 rad, RMSE_omega in 1e-4 pu, CCT MAE in ms
@@ -34,17 +34,19 @@ PROTOCOLS = {False: "whole trajectories", True: "what decides stability"}  # by 
 
 
 def _held_out(setting: Setting, model: str, focus: bool) -> list[Task]:
-    return per_seed(setting, "jobs:held_out", model, focus=focus, thin=setting.budget.thin)
+    return per_seed(setting, "measurements:held_out", model, focus=focus, thin=setting.budget.thin)
 
 
 def assessments(setting: Setting, model: str, focus: bool = False) -> list[Task]:
     """The boundary of every seed on the unseen severities."""
-    return per_seed(setting, "jobs:assess", model, focus=focus, severities=UNSEEN)
+    return per_seed(setting, "measurements:assess", model, focus=focus, severities=UNSEEN)
 
 
 def reference(setting: Setting) -> Task:
     """The boundary that is the truth of CCT errors."""
-    return task("jobs:reference_curve", contingency=PRIMARY, severities=UNSEEN, reference=setting.budget.reference)
+    return task(
+        "measurements:reference_curve", contingency=PRIMARY, severities=UNSEEN, reference=setting.budget.reference
+    )
 
 
 def tasks(setting: Setting) -> list[Task]:
@@ -169,6 +171,4 @@ def _drawing(
     return Drawing(name, caption, figure)
 
 
-BENCHMARK = Benchmark(
-    "case30-accuracy", "Accuracy of methods and ablations on the primary benchmark", "Table 1", tasks, present
-)
+BENCHMARK = entry("case30-accuracy", tasks, present)

@@ -6,8 +6,8 @@ import numpy as np
 
 from zoo.paper.case30_matched import QUANTITIES, trajectory_values
 from zoo.paper.common import METHODS, method_rows, per_seed
-from zoo.paper.entry import Benchmark, Findings, Setting, Task
-from zoo.paper.jobs import grid_errors
+from zoo.paper.entry import Findings, Setting, Task, entry
+from zoo.paper.measurements import grid_errors
 from zoo.paper.tables import Presentation, Published, Quantity, Table
 
 if TYPE_CHECKING:
@@ -71,4 +71,4 @@ def present(setting: Setting, found: Findings) -> Presentation:
     )
 
 
-BENCHMARK = Benchmark("case30-extrapolation", "Mild extrapolation in severity", "Table 7", tasks, present)
+BENCHMARK = entry("case30-extrapolation", tasks, present)

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from zoo.paper.common import METHODS, method_rows, per_seed, thinned
-from zoo.paper.entry import Benchmark, Findings, Setting, Task
-from zoo.paper.jobs import grid_errors
+from zoo.paper.entry import Findings, Setting, Task, entry
+from zoo.paper.measurements import grid_errors
 from zoo.paper.tables import Presentation, Published, Quantity, Table
 
 if TYPE_CHECKING:
@@ -70,6 +70,4 @@ def present(setting: Setting, found: Findings) -> Presentation:
     )
 
 
-BENCHMARK = Benchmark(
-    "case30-matched", "Training-grid reconstruction of the primary benchmark", "Table 6", tasks, present
-)
+BENCHMARK = entry("case30-matched", tasks, present)

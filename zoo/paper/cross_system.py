@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zoo.paper.common import BOTH_FORMS, CALIBRATED, METHODS, SYSTEMS, trained_why, training
-from zoo.paper.entry import Benchmark, Findings, Setting, Task, task
-from zoo.paper.jobs import boundary_values, operators_of
+from zoo.paper.entry import Findings, Setting, Task, entry, task
+from zoo.paper.measurements import boundary_values
+from zoo.paper.members import operators_of
 from zoo.paper.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
 from zoo.surrogates.datasets import TRAINING_POINTS
 
@@ -42,7 +43,7 @@ def picture(surrogate: "Surrogate") -> dict[str, Any]:
 def assessment(setting: Setting, system: str, model: str, seed: int) -> Task:
     """The boundary of one training."""
     count = setting.budget.per_dae_severity * (DAE_SEVERITIES - 1) + 1
-    return task("jobs:assess", training(setting, model, SYSTEMS[system], seed), severities=count)
+    return task("measurements:assess", training(setting, model, SYSTEMS[system], seed), severities=count)
 
 
 def _dae(setting: Setting, system: str) -> Task:
@@ -178,6 +179,4 @@ def _drawing(setting: Setting, found: Findings) -> Drawing:
     return Drawing("systems", caption, figure, ".png")
 
 
-BENCHMARK = Benchmark(
-    "cross-system", "Boundaries across systems, faults and clearing actions", "Figure 3", tasks, present
-)
+BENCHMARK = entry("cross-system", tasks, present)

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 
 from zoo.paper.common import CALIBRATED, SYSTEMS
-from zoo.paper.entry import Benchmark, Findings, Setting, Task, task
-from zoo.paper.jobs import operators_of
+from zoo.paper.entry import Findings, Setting, Task, entry, task
+from zoo.paper.members import operators_of
 from zoo.paper.roots import refined
 from zoo.paper.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
 
@@ -106,4 +106,4 @@ def _drawing(found: Findings) -> Drawing:
     return Drawing("steps", "Distance of the full network's CCT to the strict reduced ODE's.", figure)
 
 
-BENCHMARK = Benchmark("dae-convergence", "Step of the full-network DAE", "Table 5", tasks, present)
+BENCHMARK = entry("dae-convergence", tasks, present)

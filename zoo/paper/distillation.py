@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zoo.paper.common import METHODS, SYSTEMS, trained_why, training
-from zoo.paper.entry import Benchmark, Findings, Setting, Task, task
+from zoo.paper.entry import Findings, Setting, Task, entry, task
 from zoo.paper.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
 
 if TYPE_CHECKING:
     from contingencies.stability import Boundary
+    from espinn_moe.head import HeadKind
     from espinn_moe.surrogate import Surrogate
 
 KINDS = {"network": "plain network (the paper's kind)", "chebyshev": "edge-aware Chebyshev (ours)"}
@@ -38,23 +39,23 @@ class _Remembered:
         return Boundary(np.asarray(alpha, dtype=float), np.array(cct), tuple(status), np.array(again), "learned")
 
 
-def measure(
-    surrogate: "Surrogate", contingency: str, kinds: tuple[str, ...], shown: int, tolerance: float
-) -> dict[str, Any]:
+def measure(surrogate: "Surrogate", kinds: "tuple[HeadKind, ...]", shown: int, tolerance: float) -> dict[str, Any]:
     """Heads of each kind on one learned boundary: errors on severities drawn at random, and curves."""
-    from zoo.heads.distill import distill_boundary
-    from zoo.paper.jobs import boundary_values, contingency_of
+    from zoo.heads.distill import HeadSettings, distill_boundary
+    from zoo.heads.sources import Source
+    from zoo.paper.measurements import boundary_values
 
     boundary = _Remembered(surrogate)
     alpha = np.linspace(*surrogate.members[0].severity, shown)
     heads = {}
     for kind in kinds:
-        made = distill_boundary(boundary, contingency_of(contingency), kind=kind, strict=0, tolerance_s=tolerance)  # type: ignore[arg-type]
-        cct, codes = made.head.answers(alpha)
-        against = {"learned": made.measured.reconstruction, "ode": made.measured.reference}
+        settings = HeadSettings(kind, strict=0, tolerance_s=tolerance)
+        distilled = distill_boundary(Source(boundary, surrogate.members[0]), settings)
+        cct, codes = distilled.head.answers(alpha)
+        against = {"learned": distilled.measured.reconstruction, "ode": distilled.measured.reference}
         heads[kind] = {
-            "parameters": made.head.parameters,
-            "evaluations": made.evaluations,
+            "parameters": distilled.head.parameters,
+            "evaluations": distilled.evaluations,
             "cct": [float(c) if code == 0 else None for c, code in zip(cct, codes, strict=True)],
             **{f"{name}_mae_s": errors.mae_s for name, errors in against.items()},
             **{f"{name}_max_s": errors.max_s for name, errors in against.items()},
@@ -63,9 +64,8 @@ def measure(
 
 
 def _of(setting: Setting, system: str, model: str) -> list[Task]:
-    name = SYSTEMS[system]
-    trained = [training(setting, model, name, seed) for seed in setting.seeds]
-    options = {"contingency": name, "kinds": tuple(KINDS), "shown": SHOWN, "tolerance": TOLERANCE_S}
+    trained = [training(setting, model, SYSTEMS[system], seed) for seed in setting.seeds]
+    options = {"kinds": tuple(KINDS), "shown": SHOWN, "tolerance": TOLERANCE_S}
     return [task("distillation:measure", each, **options) for each in trained]
 
 
@@ -140,4 +140,4 @@ def _drawing(setting: Setting, found: Findings) -> Drawing:
     )
 
 
-BENCHMARK = Benchmark("distillation", "Heads distilled from learned boundaries", "Figure 4", tasks, present)
+BENCHMARK = entry("distillation", tasks, present)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from zoo.paper import ENTRIES
 from zoo.paper.budgets import Budget
 from zoo.paper.tables import Presentation
 
@@ -81,3 +82,10 @@ class Benchmark:
     source: str
     tasks: Callable[[Setting], list[Task]]
     present: Callable[[Setting, Findings], Presentation]
+
+
+def entry(
+    name: str, tasks: Callable[[Setting], list[Task]], present: Callable[[Setting, Findings], Presentation]
+) -> Benchmark:
+    """The entry that is listed under a name."""
+    return Benchmark(name, *ENTRIES[name], tasks, present)

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from zoo.paper.entry import Benchmark, Findings, Setting, Task, Training, task
-from zoo.paper.jobs import line_family
+from zoo.paper.entry import Findings, Setting, Task, Training, entry, task
+from zoo.paper.members import line_family
 from zoo.paper.tables import Drawing, Presentation, Quantity, Row, Table, cell
 
 if TYPE_CHECKING:
@@ -121,4 +121,4 @@ def _drawing(points: list[tuple[float | None, ...]]) -> Drawing:
     return Drawing("family", "Accuracy, parameters and time over the number of members.", figure)
 
 
-BENCHMARK = Benchmark("family-scaling", "Families of growing size", "beyond the paper", tasks, present)
+BENCHMARK = entry("family-scaling", tasks, present)

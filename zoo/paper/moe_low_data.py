@@ -1,10 +1,11 @@
 """Table 3 of the paper: two separate models or one mixture of experts, over data fractions."""
 
 from zoo.paper.common import CALIBRATED, thinned
-from zoo.paper.entry import Benchmark, Findings, Setting, Task, Training, task
+from zoo.paper.entry import Findings, Setting, Task, Training, entry, task
 from zoo.paper.tables import Cell, Drawing, Presentation, Published, Quantity, Row, Table, cell
 from zoo.studies.sweep import METHODS as SWEEP_METHODS
-from zoo.studies.sweep import SweepRow, plot_sweep, summarise, trained_together
+from zoo.studies.sweep import trained_together
+from zoo.studies.sweep_table import SweepRow, plot_sweep, summarise
 from zoo.surrogates.catalogue import entry_of
 
 MEMBERS = ("ieee30-bus-7-remove-4-6", "ieee30-line-3-4-remove")
@@ -36,7 +37,7 @@ def _trainings(setting: Setting, method: str, fraction: float, seed: int) -> lis
 
 def _of(setting: Setting, method: str, fraction: float, seed: int) -> list[Task]:
     trainings = _trainings(setting, method, fraction, seed)
-    return [task("jobs:held_out", each, thin=setting.budget.thin) for each in trainings]
+    return [task("measurements:held_out", each, thin=setting.budget.thin) for each in trainings]
 
 
 def tasks(setting: Setting) -> list[Task]:
@@ -154,4 +155,4 @@ def _why(setting: Setting, method: str) -> str:
     return f"{beyond}{CALIBRATED}; {learned}, {setting.budget.minutes(form):g} min on one CPU core for both members"
 
 
-BENCHMARK = Benchmark("moe-low-data", "One model for two faults, with few data", "Table 3", tasks, present)
+BENCHMARK = entry("moe-low-data", tasks, present)

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zoo.paper.common import BOTH_FORMS, METHODS, PRIMARY, training
-from zoo.paper.entry import Benchmark, Findings, Setting, Task, task
-from zoo.paper.jobs import operators_of, severity_grid
+from zoo.paper.entry import Findings, Setting, Task, entry, task
+from zoo.paper.measurements import severity_grid
+from zoo.paper.members import operators_of
 from zoo.paper.tables import Presentation, Published, Quantity, Row, Table, cell
 
 if TYPE_CHECKING:
@@ -162,4 +163,4 @@ def present(setting: Setting, found: Findings) -> Presentation:
     return Presentation((table,), notes=(note,))
 
 
-BENCHMARK = Benchmark("runtime", "What one CCT costs", "Table 2", tasks, present)
+BENCHMARK = entry("runtime", tasks, present)

@@ -4,7 +4,7 @@ from typing import Any
 
 from zoo.paper.case30_accuracy import assessments
 from zoo.paper.common import METHODS, method_rows
-from zoo.paper.entry import Benchmark, Findings, Setting, Task
+from zoo.paper.entry import Findings, Setting, Task, entry
 from zoo.paper.tables import Drawing, Presentation, Published, Quantity, Table
 
 PAPER = {  # implicit-FD MAE in ms per unit of severity, correlation
@@ -85,4 +85,4 @@ def _drawing(found: Findings, done: dict[str, list[Task]]) -> Drawing:
     )
 
 
-BENCHMARK = Benchmark("sensitivity", "Consistency of the boundary's derivative", "Table 8", tasks, present)
+BENCHMARK = entry("sensitivity", tasks, present)

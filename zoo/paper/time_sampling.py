@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 
 from zoo.paper.common import CALIBRATED, PRIMARY
-from zoo.paper.entry import Benchmark, Findings, Setting, Task, task
-from zoo.paper.jobs import operators_of, severity_grid
+from zoo.paper.entry import Findings, Setting, Task, entry, task
+from zoo.paper.measurements import severity_grid
+from zoo.paper.members import operators_of
 from zoo.paper.roots import refined
 from zoo.paper.tables import Presentation, Published, Quantity, Row, Table, cell
 
@@ -79,4 +80,4 @@ def present(setting: Setting, found: Findings) -> Presentation:
     return Presentation((table,), notes=(note,))
 
 
-BENCHMARK = Benchmark("time-sampling", "Spacing of trajectory samples", "Appendix, temporal sampling", tasks, present)
+BENCHMARK = entry("time-sampling", tasks, present)

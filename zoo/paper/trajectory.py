@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from zoo.paper.common import BOTH_FORMS, CALIBRATED, METHODS, PRIMARY, trained_why, training
-from zoo.paper.entry import Benchmark, Findings, Setting, Task, task
-from zoo.paper.jobs import operators_of
+from zoo.paper.entry import Findings, Setting, Task, entry, task
+from zoo.paper.members import operators_of
 from zoo.paper.tables import Drawing, Presentation, Quantity, Row, Table, cell
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def learned(surrogate: "Surrogate", alpha: float, t_c: float) -> dict[str, Any]:
 
     from contingencies.trajectories import output_times
     from espinn_moe.boundary import learned_boundary
-    from zoo.paper.jobs import boundary_values
+    from zoo.paper.measurements import boundary_values
 
     n, t = surrogate.n_machines, output_times(surrogate.members[0])
     with torch.no_grad():
@@ -133,6 +133,4 @@ def present(setting: Setting, found: Findings) -> Presentation:
     return Presentation((table,), tuple(drawings), ("The paper shows this case as figures only, without numbers.",))
 
 
-BENCHMARK = Benchmark(
-    "trajectory", "A supercritical trajectory: critical pair and all machines", "Figures 2 and 6", tasks, present
-)
+BENCHMARK = entry("trajectory", tasks, present)

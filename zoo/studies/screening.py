@@ -1,13 +1,10 @@
 """The critical clearing times of a whole family at one severity, in parallel, most critical first.
 
-Workers are separate processes with one thread each. A member whose simulation fails is reported as failed:
-nothing is known about its stability.
+A member whose simulation fails is reported as failed: nothing is known about its stability.
 """
 
-import csv
-import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,8 +15,12 @@ from contingencies.families import LeftOut
 from contingencies.operators import PhaseOperators
 from contingencies.references import Reference, reference_cct
 from contingencies.stability import check_scenario
+from contingencies.tables import csv_text
+from zoo.work.executor import Executor, Serial
+from zoo.work.jobs import Job
+from zoo.work.reporting import Report, silent
 
-BATCHES_PER_JOB = 8  # enough to balance the load; each batch carries the network to its worker once
+BATCHES_PER_WORKER = 8  # enough to balance the load; each batch carries the network to its worker once
 RANK = {"left-censored": 0, "finite": 1, "right-censored": 2, "failed": 3}
 
 
@@ -54,8 +55,8 @@ def screen(
     operators: Sequence[PhaseOperators],
     alpha: float,
     reference: Reference = "fast",
-    jobs: int | None = None,
-    report: Callable[[int], None] | None = None,
+    executor: Executor | None = None,
+    report: Report = silent,
 ) -> list[Screened]:
     """CCT of every member at severity `alpha`: left-censored, then finite ascending, right-censored, failed.
 
@@ -65,37 +66,39 @@ def screen(
     alpha : float
         Severity.
     reference : {"fast", "strict", "dae"}
-    jobs : int, optional
-        Worker processes; default: one per core. 1 stays in this process.
-    report : callable, optional
-        Told how many members are done.
+    executor : Executor, optional
+        Where the members are simulated; default: in this process.
+    report : Report
+        Hears how many members are done.
     """
     if operators:
         check_scenario(operators[0], alpha)
+    executor = executor or Serial()
+    batches = {job.key: (job, batch) for job, batch in _batches(operators, alpha, reference, executor.workers)}
     answers: list[Screened] = []
-    for batch in _batches(operators, alpha, reference, jobs):
-        answers.extend(batch)
-        if report:
-            report(len(answers))
+    for done in executor.run([job for job, _ in batches.values()]):
+        _, batch = batches[done.job.key]
+        answers += done.result or [_failed(member, alpha, reference, done.error or "") for member in batch]
+        report(f"{reference} reference", len(answers), len(operators))
     position = {members.name: k for k, members in enumerate(operators)}
     return sorted(answers, key=lambda a: (RANK[a.status], a.cct or 0.0, position[a.contingency]))
 
 
-def _batches(operators: Sequence[PhaseOperators], alpha: float, reference: Reference, jobs: int | None) -> Any:
-    import joblib
-
-    workers = min(jobs or joblib.cpu_count(), max(len(operators), 1))
-    if workers == 1:
-        return (_screen_batch([member], alpha, reference) for member in operators)
-    size = math.ceil(len(operators) / (workers * BATCHES_PER_JOB))
-    with joblib.parallel_config(backend="loky", n_jobs=workers, inner_max_num_threads=1):
-        return joblib.Parallel(return_as="generator_unordered", batch_size=1)(
-            joblib.delayed(_screen_batch)(operators[first : first + size], alpha, reference)
-            for first in range(0, len(operators), size)
-        )
+def _batches(
+    operators: Sequence[PhaseOperators], alpha: float, reference: Reference, workers: int
+) -> Iterator[tuple[Job, Sequence[PhaseOperators]]]:
+    """Jobs of several members each, so that the network travels to a worker few times."""
+    size = 1 if workers == 1 else math.ceil(len(operators) / (workers * BATCHES_PER_WORKER))
+    for first in range(0, len(operators), max(size, 1)):
+        batch = operators[first : first + size]
+        inputs = {"names": [member.name for member in batch], "alpha": alpha, "reference": reference}
+        yield Job("zoo.studies.screening:screen_batch", inputs, {"operators": batch}), batch
 
 
-def _screen_batch(operators: Sequence[PhaseOperators], alpha: float, reference: Reference) -> list[Screened]:
+def screen_batch(
+    names: list[str], alpha: float, reference: Reference, operators: Sequence[PhaseOperators]
+) -> list[Screened]:
+    """In a worker: the answers for some members, called `names`."""
     return [_screen_one(member, alpha, reference) for member in operators]
 
 
@@ -103,23 +106,22 @@ def _screen_one(operators: PhaseOperators, alpha: float, reference: Reference) -
     try:
         answer = reference_cct(operators, alpha, reference)
     except (SolverError, ArithmeticError, np.linalg.LinAlgError) as error:
-        return Screened(operators.name, alpha, "failed", None, None, None, reference, str(error))
+        return _failed(operators, alpha, reference, str(error))
     return Screened(
         operators.name, alpha, answer.status, answer.cct, answer.duration, answer.restabilises, answer.reference
     )
 
 
+def _failed(operators: PhaseOperators, alpha: float, reference: Reference, message: str) -> Screened:
+    return Screened(operators.name, alpha, "failed", None, None, None, reference, message)
+
+
 def screening_csv(answers: Sequence[Screened], left_out: Sequence[LeftOut] = ()) -> str:
     """Ranked answers as CSV with a header, then the places left out, without rank and with their reasons."""
-    text = io.StringIO()
     names = list(Screened("", 0.0, "", None, None, None, "").report())
-    table = csv.DictWriter(text, ["rank", *names], lineterminator="\n")
-    table.writeheader()
-    for rank, answer in enumerate(answers, start=1):
-        table.writerow({"rank": rank, **answer.report()})
-    for item in left_out:
-        table.writerow({"contingency": item.name, "status": "left-out", "message": item.reason})
-    return text.getvalue()
+    ranked = [{"rank": rank, **answer.report()} for rank, answer in enumerate(answers, start=1)]
+    places = [{"contingency": item.name, "status": "left-out", "message": item.reason} for item in left_out]
+    return csv_text(["rank", *names], [*ranked, *places])
 
 
 def plot_screening(answers: Sequence[Screened], window_t_c: tuple[float, float], t_f: float, title: str) -> Any:

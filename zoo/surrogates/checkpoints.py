@@ -8,7 +8,6 @@ refused for any other contingency or system. Nothing is unpickled.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from safetensors import SafetensorError
@@ -19,6 +18,7 @@ from contingencies.library import Contingency
 from contingencies.operators import compile_members
 from espinn_moe.surrogate import Surrogate
 from zoo.surrogates.catalogue import create_model
+from zoo.work.code import code_version
 
 KIND = "surrogate"  # of the registry's checkpoint rows
 FORMAT = 1
@@ -33,14 +33,6 @@ class Loaded:
     surrogate: Surrogate
     member: int
     metadata: dict[str, Any]
-
-
-def code_version() -> str:
-    """Version of the installed package."""
-    try:
-        return version("cct-zoo")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 def to_bytes(
@@ -81,11 +73,11 @@ def read_metadata(content: bytes) -> dict[str, Any]:
     try:
         length = int.from_bytes(content[:8], "little")
         metadata = json.loads(json.loads(content[8 : 8 + length])["__metadata__"][METADATA_KEY])
-        found = metadata["format"]
+        version = metadata["format"]
     except (ValueError, KeyError, TypeError, UnicodeDecodeError):
         raise IntegrityError("the checkpoint is damaged or is none; train again, or restore it.") from None
-    if found != FORMAT:
-        raise ZooError(f"the checkpoint has format {found}, this cct-zoo reads {FORMAT}; update cct-zoo.")
+    if version != FORMAT:
+        raise ZooError(f"the checkpoint has format {version}, this cct-zoo reads {FORMAT}; update cct-zoo.")
     assert isinstance(metadata, dict)
     return metadata
 
@@ -101,6 +93,21 @@ def from_bytes(content: bytes, contingency: Contingency) -> Loaded:
         When it is damaged.
     """
     metadata = read_metadata(content)
+    member = member_of(metadata, contingency)
+    contingencies = [Contingency.from_json(each["spec"], contingency.system) for each in metadata["members"]]
+    if [c.sha256 for c in contingencies] != [each["sha256"] for each in metadata["members"]]:
+        raise IntegrityError("the checkpoint's contingencies do not have their SHA-256; restore it or train again.")
+    surrogate = create_model(metadata["model"], compile_members(contingencies), **metadata["settings"])
+    try:
+        surrogate.load_state_dict(load(content))
+    except (SafetensorError, RuntimeError) as error:
+        raise IntegrityError(f"the checkpoint's weights do not fit its model ({str(error)[:120]}).") from None
+    surrogate.eval()
+    return Loaded(metadata["model"], surrogate, member, metadata)
+
+
+def member_of(metadata: Mapping[str, Any], contingency: Contingency) -> int:
+    """Which member of a checkpoint a contingency is; ConflictError when it is none."""
     names = [member["name"] for member in metadata["members"]]
     served = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
     if metadata["system"]["sha256"] != contingency.system.sha256:
@@ -112,13 +119,4 @@ def from_bytes(content: bytes, contingency: Contingency) -> Loaded:
     if contingency.sha256 not in digests:
         why = "another version of it" if contingency.name in names else "not for it"
         raise ConflictError(f"the checkpoint serves {served}, {why}: train for {contingency.name!r} as it is now.")
-    contingencies = [Contingency.from_json(member["spec"], contingency.system) for member in metadata["members"]]
-    if [c.sha256 for c in contingencies] != digests:
-        raise IntegrityError("the checkpoint's contingencies do not have their SHA-256; restore it or train again.")
-    surrogate = create_model(metadata["model"], compile_members(contingencies), **metadata["settings"])
-    try:
-        surrogate.load_state_dict(load(content))
-    except (SafetensorError, RuntimeError) as error:
-        raise IntegrityError(f"the checkpoint's weights do not fit its model ({str(error)[:120]}).") from None
-    surrogate.eval()
-    return Loaded(metadata["model"], surrogate, digests.index(contingency.sha256), metadata)
+    return digests.index(contingency.sha256)

@@ -1,16 +1,12 @@
 """A new expert for a trained family, and the removal of one: every other member keeps its answers, bit for bit.
 
-The trunk and necks stay as they are. A model of the new member alone, on the frozen shared part, learns its
-expert, which is then set beside the others. Before anything is stored, the answers of the other members are
+The trunk and necks stay as they are. A model of the new member alone (the apprentice), on the frozen shared part,
+learns its expert, which is then set beside the others. Before anything is stored, the answers of the other members are
 compared with those of the parent.
 """
 
-import hashlib
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -19,21 +15,20 @@ from contingencies.errors import ConflictError, IntegrityError, UsageError
 from contingencies.library import Contingency
 from contingencies.operators import compile_members
 from espinn_moe.expert_slices import answers_equal, copy_members, member_slices, new_slices
-from espinn_moe.plan import Clock, Progress, TrainingPlan
+from espinn_moe.plan import TrainingPlan
 from espinn_moe.surrogate import Surrogate
-from espinn_moe.train import Objective, TrainingResult, train
+from espinn_moe.train import Objective
 from registry.home import Home
 from registry.records import CheckpointRecord, ContingencyRecord
 from registry.store import contingencies as contingency_store
 from registry.store import runs
-from zoo.judging.certificates import certificate_prefix, member_certificate
-from zoo.judging.metrics import CCTErrors, cct_errors
-from zoo.judging.unseen import Validation, unseen_boundaries
+from zoo.judging.certificates import certificate_prefix
 from zoo.surrogates import checkpoints
-from zoo.surrogates.budgets import plan_for
 from zoo.surrogates.catalogue import create_model, entry_of, make_objective
 from zoo.surrogates.datasets import ScenarioSet, training_set
-from zoo.training.session import FOLDER
+from zoo.training.outcome import Trained
+from zoo.training.request import Parent, Prepared, TrainingRequest, balance_of, training_config
+from zoo.training.session import Session
 
 TIME_SHARE = 0.18  # of the time that training the enlarged family anew would take
 
@@ -50,17 +45,19 @@ class Family:
     members: tuple[ContingencyRecord, ...]  # in the order of the experts
     contingencies: tuple[Contingency, ...]
 
+    def certificates(self, places: Mapping[int, int]) -> dict[str, float]:
+        """Certificates of members {here: in a child}, whose answers are the same there."""
+        metrics = {name: value for name, value in self.row.metrics.items() if value is not None}
+        return {
+            certificate_prefix(after) + name.removeprefix(certificate_prefix(before)): value
+            for before, after in places.items()
+            for name, value in metrics.items()
+            if name.startswith(certificate_prefix(before))
+        }
 
-@dataclass(frozen=True, eq=False)
-class Onboarded:
-    """The enlarged family."""
-
-    run_id: int
-    checkpoint_id: int
-    surrogate: Surrogate
-    result: TrainingResult
-    errors: CCTErrors  # of the new member, on unseen severities
-    members: tuple[str, ...]
+    def parent(self, places: Mapping[int, int]) -> Parent:
+        """This family as the parent of one that keeps members {here: there}."""
+        return Parent(self.row.id, self.row.digest, self.surrogate, self.certificates(places))
 
 
 def load_family(home: Home, checkpoint_id: int) -> Family:
@@ -73,11 +70,11 @@ def load_family(home: Home, checkpoint_id: int) -> Family:
             f"checkpoint {checkpoint_id} holds {metadata['model']!r}, a model of one contingency; "
             "experts are added to and removed from those of train-moe."
         )
-    found = [contingency_store.find_sha256(home.database, member["sha256"]) for member in metadata["members"]]
-    members = tuple(member for member in found if member is not None)
-    if len(members) != len(found):
+    rows = [contingency_store.find_sha256(home.database, member["sha256"]) for member in metadata["members"]]
+    members = tuple(member for member in rows if member is not None)
+    if len(members) != len(rows):
         raise IntegrityError(f"checkpoint {checkpoint_id} has members that are not registered; restore the registry.")
-    contingencies = tuple(home.contingency(member) for member in members)
+    contingencies = tuple(home.contingencies(members))
     loaded = checkpoints.from_bytes(content, contingencies[0])
     return Family(row, loaded.model, loaded.surrogate, members, contingencies)
 
@@ -85,100 +82,68 @@ def load_family(home: Home, checkpoint_id: int) -> Family:
 # --- adding -----------------------------------------------------------------------------------
 
 
-def add_expert(
-    home: Home,
-    checkpoint_id: int,
-    row: ContingencyRecord,
-    *,
-    fraction: float = 1.0,
-    seed: int = 0,
-    budget: str = "standard",
-    minutes: float | None = None,
-    steps: int | None = None,
-    clock: Clock = "wall",
-    resume: bool = True,
-    report: Callable[[Progress], None] | None = None,
-) -> Onboarded:
+def add_expert(session: Session, family: Family, row: ContingencyRecord, request: TrainingRequest) -> Trained:
     """Train an expert for a contingency on the frozen rest of a family, as a new checkpoint.
 
     Parameters
     ----------
-    home : Home
-    checkpoint_id : int
-        The family; it stays as it is and becomes the parent of the new checkpoint.
+    session : Session
+    family : Family
+        It stays as it is and becomes the parent of the new checkpoint.
     row : ContingencyRecord
         The new member.
-    fraction, seed
-        Of the new member's scenarios.
-    budget, minutes, steps
-        By default a fifth of what training the enlarged family would take at this budget.
-    clock : "wall" or "processor"
-        Which minutes count.
-    resume : bool
-        Whether an interrupted training of the same request is continued.
-    report : callable, optional
-        Told the progress about once a second.
+    request : TrainingRequest
+        Of the family's model; by default it takes less than a fifth of the time of training the enlarged family.
     """
-    family = load_family(home, checkpoint_id)
     if any(member.name == row.name for member in family.members):
-        raise ConflictError(f"checkpoint {checkpoint_id} has an expert for {row.name!r} already; remove it first.")
-    newcomer = home.contingency(row)
-    if newcomer.system.sha256 != family.contingencies[0].system.sha256:
+        raise ConflictError(f"checkpoint {family.row.id} has an expert for {row.name!r} already; remove it first.")
+    newcomer = session.home.contingency(row)
+    system = family.contingencies[0].system
+    if newcomer.system.sha256 != system.sha256:
         raise UsageError(
-            f"{row.name!r} belongs to system {newcomer.system.name!r}, the checkpoint to "
-            f"{family.contingencies[0].system.name!r} or another version of it; one model serves one system."
+            f"{row.name!r} belongs to system {newcomer.system.name!r}, the checkpoint to {system.name!r} or another "
+            "version of it; one model serves one system."
         )
-    contingencies = [*family.contingencies, newcomer]
-    operators = compile_members(contingencies)
-    settings = family.surrogate.settings()
-    enlarged = create_model(family.model, operators, seed=seed, **settings)  # refuses other machines and windows
-    scenarios = training_set(operators[-1], fraction, seed)
-    plan = replace(_plan(family, len(contingencies), budget, minutes, steps, seed), clock=clock)
+    return session.run([*family.members, row], prepare_expert(family, newcomer, request))
+
+
+def prepare_expert(family: Family, newcomer: Contingency, request: TrainingRequest) -> Prepared:
+    """A training of the newcomer's expert alone; what is kept is the enlarged family."""
+    contingencies = (*family.contingencies, newcomer)
+    operators, settings = compile_members(contingencies), family.surrogate.settings()
+    enlarged = create_model(family.model, operators, seed=request.seed, **settings)  # refuses other machines, windows
+    scenarios = training_set(operators[-1], request.fraction, request.seed)
+    plan = _plan(request, len(contingencies))
     newest = len(family.members)
-    same = {member: member for member in range(newest)}
-    copy_members(family.surrogate, enlarged, same)
-    apprentice = create_model(family.model, operators[-1:], seed=seed, **settings)
-    own = new_slices(enlarged, newest)
-    objective = _begin(family, enlarged, apprentice, scenarios, own)
-    config = {
-        "parent": family.row.digest, "contingency": row.sha256, "dataset": scenarios.digest, "fraction": fraction,
-        "seed": seed, "budget": budget, "plan": asdict(plan), "code_version": checkpoints.code_version(),
-    }  # fmt: skip
-    run = _start_run(home, family, row, scenarios, config)
-    try:
-        result = _train(home, apprentice, objective, plan, config, run.id, resume, report)
-        copy_members(apprentice, enlarged, {0: newest})
-        enlarged.eval()
-        _check_unchanged(family.surrogate, enlarged, same)
-        learned, reference = unseen_boundaries(enlarged, newest)
-        errors = cct_errors(learned, reference)
-        measured = _certificates(family, same) | member_certificate(enlarged, learned, newest) | _errors(errors, newest)
-        training = {"parent": family.row.digest, "steps": result.steps, "elapsed_s": result.elapsed_s, **config}
-        checkpoint = _store(home, family, enlarged, contingencies, [*family.members, row], training, measured, run.id)
-    except BaseException as error:
-        runs.fail_run(home.database, run.id, str(error) or type(error).__name__)
-        raise
-    runs.finish_run(home.database, run.id, {"train_s": result.elapsed_s, "steps": float(result.steps)})
-    _state_path(home, config).unlink(missing_ok=True)
-    names = tuple(member.name for member in contingencies)
-    return Onboarded(run.id, checkpoint.id, enlarged, result, errors, names)
+    others = {member: member for member in range(newest)}
+    copy_members(family.surrogate, enlarged, others)
+    apprentice = create_model(family.model, operators[-1:], seed=request.seed, **settings)
+    objective = _begin(family, enlarged, apprentice, scenarios)
+    parent = family.parent(others)
+    config = training_config([newcomer], request, [scenarios], apprentice, plan, parent)
+
+    def complete(trained: Surrogate) -> Surrogate:
+        copy_members(trained, enlarged, {0: newest})
+        _check_unchanged(family.surrogate, enlarged, others)
+        return enlarged
+
+    return Prepared(
+        request, contingencies, (newest,), (scenarios,), apprentice, objective, plan, config, balance_of(objective),
+        parent, complete,
+    )  # fmt: skip
 
 
-def _plan(
-    family: Family, members: int, budget: str, minutes: float | None, steps: int | None, seed: int
-) -> TrainingPlan:
-    form = entry_of(family.model).form
-    plan = plan_for(form, members, budget, minutes=minutes, steps=steps, seed=seed)
-    if minutes is None and plan.minutes is not None:
+def _plan(request: TrainingRequest, members: int) -> TrainingPlan:
+    plan = request.plan(members)
+    if request.minutes is None and plan.minutes is not None:
         plan = replace(plan, minutes=TIME_SHARE * plan.minutes)
     return plan
 
 
-def _begin(
-    family: Family, enlarged: Surrogate, apprentice: Surrogate, scenarios: ScenarioSet, own: set[str]
-) -> Objective:
-    """The shared part, frozen, and of the trained experts the one that fits the newcomer best."""
+def _begin(family: Family, enlarged: Surrogate, apprentice: Surrogate, scenarios: ScenarioSet) -> Objective:
+    """Give the apprentice the shared part, frozen, and of the trained experts the one that fits it best."""
     newest = len(family.members)
+    own = new_slices(enlarged, newest)
     apprentice.calibrate([scenarios])
     make_objective(family.model, apprentice, [scenarios])  # chained models measure their scales on windows
     fresh = {name: tensor.clone() for name, tensor in apprentice.state_dict().items() if name in own}
@@ -193,6 +158,12 @@ def _begin(
     for member in range(newest):
         experts = {name: trained[name][[slices[name][member]]] for name in trainable}
         candidates.append({**fresh, **experts})  # scales are the newcomer's own in any case
+    _take_best(apprentice, objective, candidates)
+    return objective
+
+
+def _take_best(apprentice: Surrogate, objective: Objective, candidates: list[State]) -> None:
+    """Load the candidate with the smallest loss on one batch."""
     batch = objective.batch(torch.Generator().manual_seed(0))
 
     def loss(candidate: State) -> float:
@@ -200,53 +171,8 @@ def _begin(
         terms = objective.terms(apprentice, batch)
         return float(sum(objective.weights.get(name, 1.0) * float(value.detach()) for name, value in terms.items()))
 
-    losses = [loss(candidate) for candidate in candidates]
-    apprentice.load_state_dict({**apprentice.state_dict(), **candidates[losses.index(min(losses))]})
-    return objective
-
-
-def _train(
-    home: Home,
-    apprentice: Surrogate,
-    objective: Objective,
-    plan: TrainingPlan,
-    config: dict[str, Any],
-    run_id: int,
-    resume: bool,
-    report: Callable[[Progress], None] | None,
-) -> TrainingResult:
-    def tell(progress: Progress) -> None:
-        runs.heartbeat(home.database, run_id)
-        if report is not None:
-            report(progress)
-
-    result = train(
-        apprentice, objective, plan,
-        state_path=_state_path(home, config), resume=resume, report=tell, validate=Validation(apprentice),
-        identity=_identity(config),
-    )  # fmt: skip
-    apprentice.eval()
-    return result
-
-
-def _identity(config: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()
-
-
-def _state_path(home: Home, config: dict[str, Any]) -> Path:
-    return home.path / FOLDER / f"expert-{_identity(config)[:24]}.safetensors"
-
-
-def _start_run(
-    home: Home, family: Family, row: ContingencyRecord, scenarios: ScenarioSet, config: dict[str, Any]
-) -> Any:
-    dataset = runs.add_dataset(
-        home.database, row.id, scenarios.digest, scenarios.description, scenarios.fraction, scenarios.seed
-    )
-    return runs.start_run(
-        home.database, "moe", family.model, [(row.id, dataset.id)], config=config, seed=scenarios.seed,
-        fraction=scenarios.fraction, code_version=checkpoints.code_version(),
-    )  # fmt: skip
+    best = min(candidates, key=loss)
+    apprentice.load_state_dict({**apprentice.state_dict(), **best})
 
 
 # --- removing ---------------------------------------------------------------------------------
@@ -266,67 +192,30 @@ def remove_expert(home: Home, checkpoint_id: int, name: str) -> tuple[Checkpoint
         raise UsageError(f"checkpoint {checkpoint_id} has no expert for {named.name!r}; it has {', '.join(names)}.")
     if len(names) == 1:
         raise UsageError(f"{named.name!r} is the only member of checkpoint {checkpoint_id}; a model needs one.")
-    gone = names.index(named.name)
-    kept = [k for k in range(len(names)) if k != gone]
+    kept = [k for k in range(len(names)) if k != names.index(named.name)]
     contingencies = [family.contingencies[k] for k in kept]
-    operators = compile_members(contingencies)
-    reduced = create_model(family.model, operators, **family.surrogate.settings())
+    reduced = create_model(family.model, compile_members(contingencies), **family.surrogate.settings())
     places = {before: after for after, before in enumerate(kept)}
     copy_members(family.surrogate, reduced, places)
     reduced.eval()
     _check_unchanged(family.surrogate, reduced, places)
     rows = [family.members[k] for k in kept]
     training = {"parent": family.row.digest, "removed": named.name}
-    checkpoint = _store(home, family, reduced, contingencies, rows, training, _certificates(family, places))
+    checkpoint = home.add_checkpoint(
+        checkpoints.to_bytes(family.model, reduced, contingencies, training),
+        reduced.n_parameters,
+        checkpoints.KIND,
+        {row.id: k for k, row in enumerate(rows)},
+        parent_id=family.row.id,
+        metrics=family.certificates(places),
+    )
     return checkpoint, tuple(row.name for row in rows)
 
 
-# --- both -------------------------------------------------------------------------------------
-
-
-def _certificates(family: Family, places: dict[int, int]) -> dict[str, float]:
-    """The parent's certificates of members {of the parent: of the child}, whose answers are the same."""
-    known: dict[str, float] = {name: value for name, value in family.row.metrics.items() if value is not None}
-    return {
-        certificate_prefix(after) + name.removeprefix(certificate_prefix(before)): value
-        for before, after in places.items()
-        for name, value in known.items()
-        if name.startswith(certificate_prefix(before))
-    }
-
-
-def _errors(errors: CCTErrors, member: int) -> dict[str, float]:
-    """The errors of the one member that was measured."""
-    if errors.mae is None or errors.maximum is None:
-        return {}
-    return {"cct_mae_ms": 1e3 * errors.mae, "cct_max_ms": 1e3 * errors.maximum, "measured_member": float(member)}
-
-
-def _check_unchanged(parent: Surrogate, child: Surrogate, members: dict[int, int]) -> None:
+def _check_unchanged(parent: Surrogate, child: Surrogate, members: Mapping[int, int]) -> None:
     """Refuse a child whose other members answer otherwise than in the parent, in any bit."""
-    if not answers_equal(parent, child, members):
+    if not answers_equal(parent, child, dict(members)):
         raise ConflictError(
             "the answers for other members would change, because the severities of the members differ; "
             "train the family anew with train-moe."
         )
-
-
-def _store(
-    home: Home,
-    family: Family,
-    surrogate: Surrogate,
-    contingencies: Sequence[Contingency],
-    rows: Sequence[ContingencyRecord],
-    training: dict[str, Any],
-    metrics: dict[str, float],
-    run_id: int | None = None,
-) -> CheckpointRecord:
-    return home.add_checkpoint(
-        checkpoints.to_bytes(family.model, surrogate, contingencies, training),
-        surrogate.n_parameters,
-        checkpoints.KIND,
-        {row.id: k for k, row in enumerate(rows)},
-        run_id=run_id,
-        parent_id=family.row.id,
-        metrics=metrics,
-    )

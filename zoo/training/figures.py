@@ -1,6 +1,6 @@
 """Figures that are kept with a training: the learned boundary and one trajectory beside the reference."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ BEYOND_S = 0.05  # the trajectory shown is cleared so much later than its CCT
 
 
 def save_training_figures(
-    folder: Path, surrogate: Surrogate, boundaries: Sequence[tuple[Boundary, Boundary]]
+    folder: Path, surrogate: Surrogate, boundaries: Mapping[int, tuple[Boundary, Boundary]]
 ) -> list[Path]:
     """Write the figures of the first members and return their paths.
 
@@ -29,12 +29,12 @@ def save_training_figures(
     folder : Path
         Made if it is not there.
     surrogate : Surrogate
-    boundaries : sequence of (learned, reference)
-        One pair per member.
+    boundaries : {member: (learned, reference)}
+        Of those that were trained.
     """
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for member, (learned, reference) in enumerate(boundaries[:MEMBERS_SHOWN]):
+    for member, (learned, reference) in list(boundaries.items())[:MEMBERS_SHOWN]:
         operators = surrogate.members[member]
         alpha, t_c = _shown_scenario(operators, reference)
         trajectories = learned_trajectory(surrogate, alpha, t_c, member), fast_trajectory(operators, alpha, t_c)

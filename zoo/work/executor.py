@@ -1,24 +1,23 @@
-"""Where tasks run: in this process, in local processes, or on a Dask cluster, with the same results.
+"""Where jobs run: in this process, in local processes, or on a Dask cluster, with the same results.
 
-A task is a function that can be imported, with plain arguments: ids and paths, not objects. Outcomes are
-handed over as they complete. A task that raises has failed; a task whose worker died (killed, out of
-memory) is tried again a few times, and takes no other task's work with it.
+Jobs are handed over as they are done. One that raises has failed; one whose worker died (killed, out of memory) is
+tried again a few times, and takes no other job's work with it.
 """
 
 import os
 import re
-import sys
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 from contingencies.errors import UsageError, ZooError
+from zoo.work.jobs import Done, Job, attempt
 
-ATTEMPTS = 3  # a task whose worker has died so often is given up
+ATTEMPTS = 3  # a job whose worker has died so often is given up
 CLUSTER_PATIENCE_S = 60.0  # without any worker for so long, a cluster is given up
 CONNECT_TIMEOUT_S = 10.0
 GRACE_S = 20.0  # after Ctrl-C, workers may save what they have
@@ -28,37 +27,18 @@ POLL_INTERVAL_S = 0.1
 # One thread per worker: more of them fight for the cores.
 THREADS = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")}
 
-_one_at_a_time = threading.Lock()  # of a process: seeds and thread counts are its own, not a thread's
-
-
-@dataclass(frozen=True)
-class Task:
-    """A function at the top of a module, and its arguments as plain values."""
-
-    key: str  # unique among the tasks of one call
-    function: Callable[..., Any]
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a task: its value, or one sentence about its failure."""
-
-    key: str
-    value: Any = None
-    error: str | None = None
-
-    @property
-    def ok(self) -> bool:
-        return self.error is None
-
 
 class Executor(ABC):
-    """A place where tasks run."""
+    """A place where jobs run."""
+
+    workers: int = 1  # jobs that run at once, as far as it is known beforehand
 
     @abstractmethod
-    def run(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
-        """Outcomes of all tasks, each as soon as it is there; closing the iterator ends what still runs."""
+    def run(self, jobs: Sequence[Job], folder: Path | None = None) -> Iterator[Done]:
+        """All jobs, each as soon as it is done; closing the iterator ends what still runs.
+
+        With a folder, workers keep results there (`zoo.work.jobs.Results`).
+        """
 
 
 def make_executor(jobs: int | None = None, cluster: str | None = None) -> Executor:
@@ -74,71 +54,56 @@ def make_executor(jobs: int | None = None, cluster: str | None = None) -> Execut
     return Serial() if jobs == 1 else LocalProcesses(jobs)
 
 
-def attempt(task: Task) -> Outcome:
-    """Run a task here and now; an exception becomes a sentence."""
-    with _one_at_a_time:
-        if "torch" in sys.modules:
-            sys.modules["torch"].set_num_threads(1)
-        try:
-            return Outcome(task.key, task.function(**task.arguments))
-        except ZooError as error:
-            return Outcome(task.key, error=str(error))
-        except Exception as error:
-            return Outcome(task.key, error=f"{type(error).__name__}: {error}")
-
-
-def _given_up(key: str, attempts: int) -> Outcome:
-    return Outcome(
-        key,
-        error=f"its worker died {attempts} times and it was given up; look for a lack of memory, or use --jobs 1.",
-    )
+def _given_up(job: Job, attempts: int) -> Done:
+    why = f"its worker died {attempts} times and it was given up; look for a lack of memory, or use --jobs 1."
+    return Done(job, error=why)
 
 
 class Serial(Executor):
-    """One task after the other, in this process."""
+    """One job after the other, in this process."""
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
-        for task in tasks:
-            yield attempt(task)
+    def run(self, jobs: Sequence[Job], folder: Path | None = None) -> Iterator[Done]:
+        for job in jobs:
+            yield Done(job, *attempt(job, folder))
 
 
 class LocalProcesses(Executor):
     """`jobs` worker processes of this machine (loky).
 
-    Every worker is a pool of its own: when one dies, it is known whose task killed it, and the
+    Every worker is a pool of its own: when one dies, it is known whose job killed it, and the
     others do not notice.
     """
 
-    def __init__(self, jobs: int, attempts: int = ATTEMPTS) -> None:
-        self.jobs, self.attempts = jobs, attempts
+    def __init__(self, workers: int, attempts: int = ATTEMPTS) -> None:
+        self.workers, self.attempts = workers, attempts
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
+    def run(self, jobs: Sequence[Job], folder: Path | None = None) -> Iterator[Done]:
         from concurrent.futures import FIRST_COMPLETED, Future, wait
         from concurrent.futures.process import BrokenProcessPool
 
-        waiting = deque((task, 1) for task in tasks)
-        idle = [_new_worker() for _ in range(min(self.jobs, len(tasks)))]
-        running: dict[Future[Outcome], tuple[Any, Task, int]] = {}
+        waiting = deque((job, 1) for job in jobs)
+        idle = [_new_worker() for _ in range(min(self.workers, len(jobs)))]
+        running: dict[Future[tuple[Any, str | None]], tuple[Any, Job, int]] = {}
         try:
             while waiting or running:
                 while waiting and idle:
                     worker = idle.pop()
-                    task, tries = waiting.popleft()
-                    running[worker.submit(attempt, task)] = (worker, task, tries)
+                    job, tries = waiting.popleft()
+                    running[worker.submit(attempt, job, folder)] = (worker, job, tries)
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
-                    worker, task, tries = running.pop(future)
+                    worker, job, tries = running.pop(future)
                     try:
-                        outcome = future.result()
+                        result, error = future.result()
                     except BrokenProcessPool:
                         worker.shutdown(wait=False, kill_workers=True)
                         idle.append(_new_worker())
                         if tries < self.attempts:
-                            waiting.appendleft((task, tries + 1))
+                            waiting.appendleft((job, tries + 1))
                         else:
-                            yield _given_up(task.key, tries)
+                            yield _given_up(job, tries)
                     else:
                         idle.append(worker)
-                        yield outcome
+                        yield Done(job, result, error)
         except KeyboardInterrupt:
             wait(running, timeout=GRACE_S)  # the workers got the same signal and are saving
             raise
@@ -175,7 +140,7 @@ class DaskCluster(Executor):
             )
         self.address, self.patience_s = address, patience_s
 
-    def run(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
+    def run(self, jobs: Sequence[Job], folder: Path | None = None) -> Iterator[Done]:
         try:
             from distributed import Client
         except ImportError:
@@ -188,13 +153,13 @@ class DaskCluster(Executor):
                 "check the address and that its scheduler runs."
             ) from None
         try:
-            yield from self._run(client, tasks)
+            yield from self._run(client, jobs, folder)
         finally:
             client.close(timeout=5)  # also drops what has not been fetched
 
-    def _run(self, client: Any, tasks: Sequence[Task]) -> Iterator[Outcome]:
-        waiting = deque(tasks)
-        running: dict[Any, Task] = {}
+    def _run(self, client: Any, jobs: Sequence[Job], folder: Path | None) -> Iterator[Done]:
+        waiting = deque(jobs)
+        running: dict[Any, Job] = {}
         last_seen = time.monotonic()
         while waiting or running:
             slots = _slots(client)
@@ -205,30 +170,29 @@ class DaskCluster(Executor):
                     f"the Dask cluster {self.address} has had no worker for {self.patience_s:.0f} s; what is done is "
                     "kept: start workers and run the same command again."
                 )
-            # No more than there are slots: a dying worker is blamed on all tasks that wait at it.
+            # No more than there are slots: a dying worker is blamed on all jobs that wait at it.
             while waiting and len(running) < slots:
-                task = waiting.popleft()
-                running[client.submit(attempt, task, pure=False)] = task
+                job = waiting.popleft()
+                running[client.submit(attempt, job, folder, pure=False)] = job
             for future in [future for future in running if future.done()]:
-                yield _dask_outcome(future, running.pop(future), self.address)
+                yield _done_by_dask(future, running.pop(future), self.address)
             time.sleep(POLL_INTERVAL_S)
 
 
 def _slots(client: Any) -> int:
-    """Workers now; each takes one task at a time."""
+    """Workers now; each takes one job at a time."""
     return len(client.scheduler_info(n_workers=-1)["workers"])
 
 
-def _dask_outcome(future: Any, task: Task, address: str) -> Outcome:
+def _done_by_dask(future: Any, job: Job, address: str) -> Done:
     from concurrent.futures import CancelledError
 
     from distributed import KilledWorker
 
     try:
-        outcome: Outcome = future.result()
-        return outcome
+        return Done(job, *future.result())
     except KilledWorker:  # the scheduler has tried again on other workers before
-        return _given_up(task.key, ATTEMPTS)
+        return _given_up(job, ATTEMPTS)
     except CancelledError:
         raise ZooError(
             f"the Dask cluster {address} went away; what is done is kept: run the same command again."

@@ -1,47 +1,73 @@
-"""Many trainings, boundary extractions and distillations: in parallel, resumable, each done once.
+"""Jobs: what is to be done, by name and plain values; how one is done; and the folder where results are kept.
 
-A job is named by the digest of what it does. Its result is written, whole or not at all, by the worker
-that has found it; running the same jobs again does only what is missing, whatever was killed meanwhile.
-Failures are not kept: the next run tries them again.
+A job is named by the digest of what it does and of the code that does it. Its result is written, whole or not at
+all, by the worker that has found it, so that whatever is killed meanwhile, no finished job is done again.
 """
 
 import hashlib
 import importlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from contingencies.errors import IntegrityError, UsageError
+from contingencies.errors import IntegrityError, UsageError, ZooError
 from contingencies.files import write_atomically
-from zoo.work.executor import Executor, Outcome, Task
 
 FOLDER = "results"  # of a zoo home
 VERSION = 1  # another one makes every job a new one
 Plain = Mapping[str, Any]  # JSON values
+
+_one_at_a_time = threading.Lock()  # of a process: seeds and thread counts are its own, not a thread's
 
 
 @dataclass(frozen=True)
 class Job:
     """A function by name ("module:function"), what decides its result, and where it finds its tools.
 
-    `inputs` are JSON values and make up the key; `context` (home folder, registry) does not. The
-    function takes both as keyword arguments and returns a JSON object.
+    `inputs` are JSON values and, with `code`, make up the key; `context` (home folder, registry, compiled operators)
+    does not. The function takes both as keyword arguments; where results are kept, it returns a JSON object.
     """
 
     function: str
     inputs: Plain
-    context: Plain
+    context: Plain = field(default_factory=dict)
+    code: str = ""  # digest of the code that decides the result (`zoo.work.code`)
+    label: str = ""  # for people
 
-    @property
-    def key(self) -> str:
-        """SHA-256 of what is done."""
+    @cached_property
+    def subject(self) -> str:
+        """SHA-256 of what is done, by whichever code."""
         try:
             content = json.dumps([VERSION, self.function, dict(self.inputs)], sort_keys=True, allow_nan=False)
         except (TypeError, ValueError) as error:
             raise UsageError(f"a job's inputs must be plain finite values ({error}).") from None
         return hashlib.sha256(content.encode()).hexdigest()
+
+    @property
+    def key(self) -> str:
+        """What is done, and by which code."""
+        return f"{self.subject}-{self.code}" if self.code else self.subject
+
+    @property
+    def title(self) -> str:
+        """The label, or else the plain inputs."""
+        plain = (f"{name} {value}" for name, value in self.inputs.items() if isinstance(value, str | int | float))
+        return self.label or ", ".join(plain)
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a job: its result, or one sentence about its failure; `fresh` when it was done now."""
+
+    job: Job
+    result: Any = None
+    error: str | None = None
+    fresh: bool = True
 
 
 class Results:
@@ -50,112 +76,60 @@ class Results:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def path(self, key: str) -> Path:
-        return self.folder / f"{key}.json"
+    def path(self, job: Job) -> Path:
+        """Where the result of a job is kept."""
+        return self.folder / f"{job.key}.json"
 
-    def get(self, key: str) -> dict[str, Any] | None:
+    def get(self, job: Job) -> dict[str, Any] | None:
         """The result of a finished job, or None."""
+        path = self.path(job)
         try:
-            content = self.path(key).read_text()
+            content = path.read_text()
         except FileNotFoundError:
             return None
         try:
-            found = json.loads(content)
-            assert isinstance(found["result"], dict)
-            return found["result"]
+            result = json.loads(content)["result"]
+            assert isinstance(result, dict)
+            return result
         except (ValueError, KeyError, TypeError, AssertionError):
-            raise IntegrityError(
-                f"{str(self.path(key))!r} is damaged; delete it, and the next run does its job again."
-            ) from None
+            raise IntegrityError(f"{str(path)!r} is damaged; delete it, and the next run does its job again.") from None
 
     def put(self, job: Job, result: Plain) -> None:
         """Keep a result with what it is the result of."""
-        content = {"function": job.function, "inputs": dict(job.inputs), "result": dict(result)}
-        write_atomically(self.path(job.key), json.dumps(content, indent=1, allow_nan=False).encode())
+        content = {"function": job.function, "inputs": dict(job.inputs), "code": job.code, "result": dict(result)}
+        write_atomically(self.path(job), json.dumps(content, indent=1, allow_nan=False).encode())
+
+    def forget(self, job: Job) -> None:
+        """Delete a result, so that its job is done again."""
+        self.path(job).unlink(missing_ok=True)
+
+    def has_outdated(self, job: Job) -> bool:
+        """Whether other code has left a result of this job, which is not reused."""
+        return any(path != self.path(job) for path in self.folder.glob(f"{job.subject}*.json"))
 
 
-@dataclass(frozen=True)
-class Done:
-    """What became of a job; `fresh` when it was done now and not found."""
-
-    job: Job
-    result: dict[str, Any] | None
-    error: str | None
-    fresh: bool
-
-
-Report = Callable[[Done, int, int], None]  # a job that is done, how many are, of how many
-
-
-def _silent(done: Done, count: int, total: int) -> None:
-    """Report nothing."""
-
-
-def run_jobs(jobs: Sequence[Job], executor: Executor, folder: Path, report: Report = _silent) -> list[Done]:
-    """Do every job that has no result yet.
-
-    Parameters
-    ----------
-    jobs : sequence of Job
-        Those with the same key are done once.
-    executor : Executor
-    folder : Path
-        Where results are kept.
-    report : callable
-        Told about each job as soon as its result is known, those found first.
-
-    Returns
-    -------
-    list of Done
-        In the order of `jobs`.
-    """
-    results = Results(folder)
-    by_key = {job.key: job for job in jobs}
-    done: dict[str, Done] = {}
-
-    def finish(item: Done) -> None:
-        done[item.job.key] = item
-        report(item, len(done), len(by_key))
-
-    for key, job in by_key.items():
-        if (known := results.get(key)) is not None:
-            finish(Done(job, known, None, False))
-    missing = [job for key, job in by_key.items() if key not in done]
-    for outcome in executor.run([_task(job, folder) for job in missing]):
-        finish(_done(by_key[outcome.key], outcome))
-    return [done[job.key] for job in jobs]
-
-
-def _task(job: Job, folder: Path) -> Task:
-    arguments = {
-        "function": job.function,
-        "inputs": dict(job.inputs),
-        "context": dict(job.context),
-        "folder": str(folder.resolve()),
-    }
-    return Task(job.key, do_job, arguments)
-
-
-def _done(job: Job, outcome: Outcome) -> Done:
-    return Done(job, outcome.value, outcome.error, True)
-
-
-def do_job(function: str, inputs: dict[str, Any], context: dict[str, Any], folder: str) -> dict[str, Any]:
-    """In a worker: do a job, and keep its result before anyone hears of it."""
-    job, results = Job(function, inputs, context), Results(Path(folder))
-    known = results.get(job.key)  # another worker may have been faster than a scheduler that thought it dead
-    if known is not None:
-        return known
-    module, _, name = function.partition(":")
-    result: dict[str, Any] = getattr(importlib.import_module(module), name)(**inputs, **context)
-    results.put(job, result)
+def perform(job: Job, folder: Path | None = None) -> Any:
+    """Do a job here and now; with a folder, keep its result there before anyone hears of it."""
+    results = None if folder is None else Results(folder)
+    if results is not None:
+        earlier = results.get(job)  # another worker may have been faster than a scheduler that thought it dead
+        if earlier is not None:
+            return earlier
+    module, _, name = job.function.partition(":")
+    result = getattr(importlib.import_module(module), name)(**job.inputs, **job.context)
+    if results is not None:
+        results.put(job, result)
     return result
 
 
-def failures(done: Iterable[Done]) -> list[str]:
-    """One line for each job that failed."""
-    return [f"{_label(item.job)}: {item.error}" for item in done if item.error is not None]
-
-
-def _label(job: Job) -> str:
-    return ", ".join(f"{name} {value}" for name, value in job.inputs.items() if isinstance(value, str | int | float))
+def attempt(job: Job, folder: Path | None = None) -> tuple[Any, str | None]:
+    """In a worker: the result of a job and None, or None and one sentence about what went wrong."""
+    with _one_at_a_time:
+        if "torch" in sys.modules:
+            sys.modules["torch"].set_num_threads(1)
+        try:
+            return perform(job, folder), None
+        except ZooError as error:
+            return None, str(error)
+        except Exception as error:
+            return None, f"{type(error).__name__}: {error}"

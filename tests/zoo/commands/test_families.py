@@ -21,6 +21,8 @@ from contingencies.references import reference_cct
 from contingencies.stability import CCT
 from zoo.studies import screening
 from zoo.studies.screening import RANK, Screened, screen, screening_csv
+from zoo.work.executor import LocalProcesses, Serial
+from zoo.work.jobs import Done
 
 ROOT = Path(__file__).parents[3]
 LINES = ["--fault", "line", "--clearing", "remove-line"]
@@ -138,7 +140,7 @@ def wscc_family():
 
 
 def test_a_screen_ranks_the_most_critical_first(wscc_family):
-    answers = screen(wscc_family, 1.0, jobs=1)
+    answers = screen(wscc_family, 1.0)
     keys = [(RANK[answer.status], answer.cct or 0.0) for answer in answers]
     assert keys == sorted(keys)
     assert {answer.contingency for answer in answers} == {operators.name for operators in wscc_family}
@@ -150,10 +152,21 @@ def test_a_screen_ranks_the_most_critical_first(wscc_family):
 
 
 def test_workers_give_the_same_answers_as_one_process(wscc_family):
-    done: list[int] = []
-    parallel = screen(wscc_family, 1.0, jobs=2, report=done.append)
-    assert parallel == screen(wscc_family, 1.0, jobs=1)
-    assert done[-1] == len(wscc_family) and done == sorted(done)
+    heard: list[tuple] = []
+    parallel = screen(wscc_family, 1.0, executor=LocalProcesses(2), report=lambda *report: heard.append(report))
+    assert parallel == screen(wscc_family, 1.0)
+    assert heard[-1] == ("fast reference", len(wscc_family), len(wscc_family)) and heard == sorted(heard)
+
+
+def test_members_of_a_worker_that_dies_are_failed_and_not_left_out(wscc_family):
+    class Dying(Serial):
+        def run(self, jobs, folder=None):
+            for job in jobs:
+                yield Done(job, error="its worker died 3 times and it was given up.")
+
+    answers = screen(wscc_family, 1.0, executor=Dying())
+    assert [answer.status for answer in answers] == ["failed"] * len(wscc_family)
+    assert "died" in answers[0].message
 
 
 def test_censored_members_stand_on_their_sides_of_the_finite_ones(wscc_family, monkeypatch):
@@ -167,7 +180,7 @@ def test_censored_members_stand_on_their_sides_of_the_finite_ones(wscc_family, m
         return CCT(alpha, status, cct, False, 0.2, reference)
 
     monkeypatch.setattr(screening, "reference_cct", stand_in)
-    answers = screen(wscc_family, 1.0, jobs=1)
+    answers = screen(wscc_family, 1.0)
     assert [answer.status for answer in answers] == (
         ["left-censored"] * 3 + ["finite"] * 3 + ["right-censored"] * 3 + ["failed"] * 3
     )
@@ -246,7 +259,7 @@ def test_help_of_the_family_commands_is_quick_to_import():
 def test_the_new_england_screen_finds_a_boundary_for_most_lines():
     system = load_system("ieee39")
     family = generate_family(system, Recipe("line", "remove-line"))
-    answers = screen(compile_family(family.members, reduce_network(solve_network(system))), 1.0, jobs=1)
+    answers = screen(compile_family(family.members, reduce_network(solve_network(system))), 1.0)
     finite = [answer.cct for answer in answers if answer.status == "finite"]
     assert len(finite) >= 28
     assert answers[0].contingency == "ieee39-line-28-29-remove"

@@ -21,14 +21,15 @@ from espinn_moe.train import TrainingError
 from registry.home import Home
 from registry.store import runs
 from registry.upkeep import verify
-from zoo.commands.train import describe
 from zoo.lookup import find_registered
 from zoo.surrogates.budgets import PLANS, parse_schedule, plan_for
 from zoo.surrogates.checkpoints import from_bytes
 from zoo.surrogates.datasets import evaluation_grid
-from zoo.training import session as training
+from zoo.training.lock import only_process
+from zoo.training.record import Record
+from zoo.training.request import TrainingRequest
 from zoo.training.series import members_of
-from zoo.training.session import TrainingRequest, train_surrogate
+from zoo.training.session import Session, describe
 
 torch.set_num_threads(1)
 NAME = "ieee9-mech-g2-restore"
@@ -126,20 +127,23 @@ def test_interrupted_command_ends_with_130_and_the_next_one_continues(tmp_path):
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, timeout=120)
     assert ended.returncode == 130, ended.stderr
+    assert "the same command resumes it" in ended.stderr
     (state,) = (tmp_path / "training").glob("*.safetensors")
     assert tree_from_bytes(state.read_bytes())["step"] == 20
     with Home.open(tmp_path) as opened:
         assert [row.status for row in runs.runs(opened.database)] == ["failed"]
 
-    seen: list[int] = []
+    seen: list[tuple] = []
+    said: list[str] = []
     with Home.open(tmp_path) as opened:
         rows = [find_registered(opened, NAME)]
         request = TrainingRequest("es-pinn-chained", fraction=0.1, steps=40)
         try:
-            train_surrogate(opened, rows, request, report=lambda p: seen.append(p.step))
+            Session(opened, report=lambda *heard: seen.append(heard), say=said.append).train(rows, request)
         except TrainingError as error:  # forty steps may be too few for a finite boundary
             assert "checkpoint" in str(error)
-    assert min(seen) > 20
+    assert min(done for stage, done, *_ in seen if stage == "training") > 0.5
+    assert said == ["Resumes an interrupted training at step 20."]
     assert not list((tmp_path / "training").glob("*.json"))
 
 
@@ -147,22 +151,22 @@ def test_killed_training_goes_on_in_the_same_run_to_the_very_same_weights(traine
     class Killed(BaseException):
         pass
 
-    def die(progress) -> None:
-        if progress.step > 60:
+    def die(stage, done, total, detail="") -> None:
+        if done > 0.5:
             raise Killed
 
     request = TrainingRequest("es-pinn-chained", fraction=0.1, steps=120)
     with Home.open(tmp_path) as opened:
         rows = [find_registered(opened, NAME)]
         with monkeypatch.context() as patch, pytest.raises(Killed):
-            patch.setattr(training._Record, "fail", lambda self, error: None)  # a killed process says nothing
+            patch.setattr(Record, "fail", lambda self, error: None)  # a killed process says nothing
             patch.setattr("espinn_moe.train.SAVE_INTERVAL_S", 0.1)
             patch.setattr("espinn_moe.train.REPORT_INTERVAL_S", 0.0)
-            train_surrogate(opened, rows, request, report=die)
-        resumed = train_surrogate(opened, rows, request)
+            Session(opened, report=die).train(rows, request)
+        resumed = Session(opened).train(rows, request)
         assert [row.status for row in runs.runs(opened.database)] == ["finished"]
     home, made = trained
-    assert_same_weights(weights(tmp_path, resumed.checkpoint_id), weights(home, made["checkpoint"]))
+    assert_same_weights(weights(tmp_path, resumed.checkpoint.id), weights(home, made["checkpoint"]))
 
 
 HASTY = """
@@ -215,7 +219,7 @@ def test_model_trained_too_briefly_is_kept_but_not_the_default(tmp_path):
     with Home.open(tmp_path) as opened:
         rows = [find_registered(opened, NAME)]
         with pytest.raises(TrainingError, match=r"no finite CCT .* checkpoint 1"):
-            train_surrogate(opened, rows, TrainingRequest("vanilla-pinn", fraction=0.01, steps=1))
+            Session(opened).train(rows, TrainingRequest("vanilla-pinn", fraction=0.01, steps=1))
         assert runs.get_checkpoint(opened.database, 1).kind == "surrogate"
         with pytest.raises(NotFoundError, match="no finished checkpoint"):
             runs.default_checkpoint(opened.database, rows[0].id)
@@ -282,14 +286,15 @@ def test_interrupted_series_of_trainings_goes_on_with_the_unfinished_one(command
     whole = [*command, *named, "--steps", "15", "--no-mlflow", "--json", "--home", str(tmp_path)]
     asked: list[tuple[tuple[str, ...], float]] = []
 
-    def counted(home, rows, request, **options):
+    train = Session.train
+
+    def counted(self, rows, request, parent=None):
         asked.append((tuple(row.name for row in rows), request.fraction))
         if len(asked) == 2:
             raise KeyboardInterrupt
-        return train_surrogate(home, rows, request, **options)
+        return train(self, rows, request, parent)
 
-    monkeypatch.setattr("zoo.training.session.train_surrogate", counted)
-    monkeypatch.setattr("zoo.training.series.train_surrogate", counted)
+    monkeypatch.setattr(Session, "train", counted)
     interrupted = CliRunner().invoke(zoo, whole, standalone_mode=False)
     assert isinstance(interrupted.exception, KeyboardInterrupt | click.Abort)
     made = run(*whole)
@@ -320,9 +325,9 @@ def test_several_systems_ask_which(tmp_path):
 
 def test_two_processes_do_not_train_the_same_thing(tmp_path):
     with (
-        training._only_process(tmp_path, "x"),
+        only_process(tmp_path, "x"),
         pytest.raises(ConflictError, match="another process"),
-        training._only_process(tmp_path, "x"),
+        only_process(tmp_path, "x"),
     ):
         pass
 
@@ -338,10 +343,9 @@ def test_progress_line_says_what_matters():
     from espinn_moe.plan import Progress
 
     line = describe(Progress(120, 0.25, 1e-4, {"data": 1e-4, "residual_delta": 2e-3}, 5e-5, 30.0, 90.0, 1e-3))
-    assert "25%" in line
     assert "CCT error 0.05 ms" in line
     assert "residual 2.0e-03" in line
-    assert "1:30 left" in line
+    assert "step 120" in line
 
 
 def test_schedules_and_budgets():

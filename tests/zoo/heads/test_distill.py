@@ -17,7 +17,8 @@ from registry.home import Home
 from registry.query import Registry
 from registry.store import runs
 from registry.store.deployments import Gate
-from zoo.heads.distill import distill, distill_boundary
+from zoo.heads.distill import HeadSettings, distill, distill_boundary
+from zoo.heads.sources import Source
 from zoo.lookup import expert_of, find_contingency, find_registered
 
 BENCHMARKS = ["ieee30-line-3-4-restore", "ieee9-mech-g2-restore", "ieee14-line-4-5-remove", "ieee30-bus-3-trip"]
@@ -40,8 +41,10 @@ def test_the_head_answers_the_published_severity_as_the_strict_ode_does(tmp_path
     with Home.open(tmp_path) as home:
         row = find_registered(home, "ieee9-mech-g2-restore")
         stages = []
-        made = distill(home, row, strict=2, report=lambda stage, done, total: stages.append((stage, done, total)))
-        assert ("strict", 2, 2) in stages
+        made = distill(home, row, settings=HeadSettings(strict=2), report=lambda *heard: stages.append(heard))
+        assert ("asking the strict ODE", 2, 2) in stages
+        asked = [(done, total) for stage, done, total in stages if stage == "asking the boundary"]
+        assert all(done <= total for done, total in asked) and asked[-1][0] == asked[-1][1]
         assert made.source == "reference" and made.strict_count == 2 and made.strict_max_s < 2e-5
         errors = made.errors
         assert errors["reconstruction"]["mae_s"] < 2e-5 and errors["reference"]["finite"] == 99
@@ -64,7 +67,7 @@ def test_the_bound_covers_fresh_severities_of_a_real_boundary() -> None:
             truth.alpha, truth.cct + 1e-3 * np.sin(6 * truth.alpha), truth.status, truth.restabilises, "surrogate"
         )
 
-    made = distill_boundary(off, contingency, strict=0)
+    made = distill_boundary(Source(off, operators), HeadSettings(strict=0))
     assert made.measured.reconstruction.mae_s < 2e-5
     assert 1e-4 < made.measured.reference.mae_s < 1e-3
     fresh = draw_severities(made.head, 200, seed=99)
@@ -76,7 +79,7 @@ def test_the_bound_covers_fresh_severities_of_a_real_boundary() -> None:
 def test_an_unmeasured_head_is_stored_but_not_deployed(tmp_path) -> None:
     with Home.open(tmp_path) as home:
         row = find_registered(home, "ieee30-bus-7-remove-4-6")
-        made = distill(home, row, strict=0)
+        made = distill(home, row, settings=HeadSettings(strict=0))
         assert made.error_bound_s is None and made.intervals == ((0.0, 1.0, "right-censored"),)
         with pytest.raises(GateError, match="not measured"):
             home.deploy(row.name, reason="x")
@@ -101,7 +104,7 @@ def test_a_surrogates_checkpoint_is_distilled_by_the_same_path_and_gated_by_its_
         row = find_registered(home, name)
         certificate = {"expert_0_estimated_mae_s": 7.0, "expert_1_estimated_mae_s": 2.9e-3}
         checkpoint = home.add_checkpoint(b"1.5", 1, "shifted", {row.id: 1}, metrics=certificate)  # off by 3 ms
-        made = distill(home, row, "latest", strict=2)
+        made = distill(home, row, "latest", HeadSettings(strict=2))
         assert (made.source, made.checkpoint_id) == ("checkpoint", checkpoint.id)
         assert made.strict_mae_s == pytest.approx(3e-3, abs=1e-4)
         errors = made.errors

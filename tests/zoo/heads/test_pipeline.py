@@ -5,6 +5,7 @@ boundary is the fast reference ODE's.
 """
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -20,9 +21,10 @@ from registry.store import contingencies, deployments
 from registry.store.deployments import Gate
 from zoo.heads.comparison import Example, example
 from zoo.heads.distill import distill_boundary
-from zoo.heads.pipeline import run_pipeline
-from zoo.heads.sources import reference_source
-from zoo.training.session import TrainingRequest
+from zoo.heads.pipeline import PipelinePlan, run_pipeline
+from zoo.heads.sources import Source, reference_source
+from zoo.training.request import TrainingRequest
+from zoo.training.session import Session
 from zoo.work.executor import Serial
 from zoo.work.jobs import Done
 
@@ -40,11 +42,11 @@ def calls(monkeypatch, heads):
     """Stand-ins for what takes minutes, and a record of who called them."""
     called = []
 
-    def train(home, rows, request, resume=True, report=None, measured=None):
+    def train(self, rows, request, parent=None):
         called.append("train")
         content = f"weights {request.seed}".encode()
-        made = home.add_checkpoint(content, 7, "stand-in", {row.id: k for k, row in enumerate(rows)})
-        return SimpleNamespace(checkpoint_id=made.id, parameters=7, result=SimpleNamespace(elapsed_s=1.5))
+        made = self.home.add_checkpoint(content, 7, "stand-in", {row.id: k for k, row in enumerate(rows)})
+        return SimpleNamespace(checkpoint=made, result=SimpleNamespace(elapsed_s=1.5))
 
     def source(home, row, checkpoint):
         called.append(row.name)
@@ -53,13 +55,14 @@ def calls(monkeypatch, heads):
     def fast(operators, alpha, reference="fast", report=None):
         return reference_boundary(operators, alpha, "fast", report)
 
-    def remembered(boundary, contingency, **options):
-        if contingency.sha256 not in heads:
-            heads[contingency.sha256] = distill_boundary(boundary, contingency, **options)
-        return heads[contingency.sha256]
+    def remembered(source, settings, report):
+        name = source.operators.name
+        if name not in heads:
+            heads[name] = distill_boundary(source, settings, report)
+        return heads[name]
 
     monkeypatch.setattr("espinn_moe.head_fit.MAX_PIECES", 1)  # heads of test quality in a second
-    monkeypatch.setattr("zoo.training.session.train_surrogate", train)
+    monkeypatch.setattr(Session, "train", train)
     monkeypatch.setattr("zoo.heads.distill.distill_boundary", remembered)
     monkeypatch.setattr("zoo.heads.distill.checkpoint_source", source)
     monkeypatch.setattr("zoo.heads.distill.reference_boundary", fast)
@@ -77,18 +80,18 @@ def rows(home):
     return [result.row for result in home.register([load_contingency(BUS), load_contingency(LINE)])]
 
 
-REQUEST = TrainingRequest("moe-chained", fraction=0.1)
+PLAN = PipelinePlan(TrainingRequest("moe-chained", fraction=0.1))
 
 
 def test_a_family_is_trained_once_and_every_member_deployed(home, rows, calls):
     stages = []
-    result = run_pipeline(home, rows, REQUEST, Serial(), report=lambda stage, done, words: stages.append((stage, done)))
+    result = run_pipeline(Session(home, report=lambda *heard: stages.append(heard)), rows, PLAN, Serial())
     assert [(member.contingency, member.outcome, member.status) for member in result.members] == [
         (BUS, "deployed", "right-censored"),
         (LINE, "deployed", "finite"),
     ]
     assert calls == ["train", BUS, LINE]
-    assert stages[-1] == ("distill", 1.0)
+    assert stages[-1] == ("boundaries and heads", 2, 2)
     with Registry.open(home.path) as registry:
         assert registry.cct(BUS, 0.9).cct is None
         assert registry.cct(BUS, 0.9).status == "right-censored"
@@ -97,30 +100,32 @@ def test_a_family_is_trained_once_and_every_member_deployed(home, rows, calls):
 
 
 def test_the_same_request_again_does_nothing_and_another_one_everything(home, rows, calls):
-    first = run_pipeline(home, rows, REQUEST, Serial())
+    first = run_pipeline(Session(home), rows, PLAN, Serial())
     calls.clear()
-    again = run_pipeline(home, rows, REQUEST, Serial())
+    again = run_pipeline(Session(home), rows, PLAN, Serial())
     assert calls == []
     assert again.members == first.members
     assert not again.trained_now
     assert len(deployments.history(home.database, LINE)) == 1
-    other = run_pipeline(home, rows, TrainingRequest("moe-chained", fraction=0.1, seed=1), Serial())
+    other = run_pipeline(
+        Session(home), rows, PipelinePlan(TrainingRequest("moe-chained", fraction=0.1, seed=1)), Serial()
+    )
     assert calls == ["train", BUS, LINE]
     assert other.checkpoint != first.checkpoint
     calls.clear()
-    run_pipeline(home, rows, REQUEST, Serial(), fresh=True)
+    run_pipeline(Session(home, resume=False), rows, PLAN, Serial())
     assert calls == ["train", BUS, LINE]
 
 
 def test_a_member_that_fails_is_named_and_only_it_is_done_again(home, rows, calls, monkeypatch):
     with monkeypatch.context() as broken:
         broken.setattr("zoo.heads.distill.checkpoint_source", failing_for(LINE))
-        result = run_pipeline(home, rows, REQUEST, Serial())
+        result = run_pipeline(Session(home), rows, PLAN, Serial())
     assert [member.outcome for member in result.members] == ["deployed", "failed"]
     assert result.members[1].detail == "no boundary today."
     assert result.members[1].head is None
     calls.clear()
-    mended = run_pipeline(home, rows, REQUEST, Serial())
+    mended = run_pipeline(Session(home), rows, PLAN, Serial())
     assert calls == [LINE]
     assert [member.outcome for member in mended.members] == ["deployed", "deployed"]
 
@@ -135,37 +140,41 @@ def failing_for(name):
 
 
 def test_a_head_beyond_the_gate_is_refused_and_not_deployed(home, rows, calls):
-    result = run_pipeline(home, rows, REQUEST, Serial(), gate=Gate(mae_s=1e-12, max_s=1e-12))
+    result = run_pipeline(Session(home), rows, replace(PLAN, gate=Gate(mae_s=1e-12, max_s=1e-12)), Serial())
     assert [member.outcome for member in result.members] == ["deployed", "refused"]
     assert "exceeds" in result.members[1].detail
     assert [row.contingency for row in deployments.all_active(home.database)] == [BUS]
 
 
 def test_a_head_that_has_lost_the_boundary_is_refused_however_few_severities_are_finite(home, rows, calls, monkeypatch):
-    blind = reference_source(home.contingency(rows[0]))  # the other member's boundary: censored everywhere
-    monkeypatch.setattr("zoo.heads.distill.checkpoint_source", lambda home, row, checkpoint: blind)
+    blind = reference_source(home.contingency(rows[0])).boundary  # the other member's: censored everywhere
+
+    def source(home, row, checkpoint):
+        return Source(blind, reference_source(home.contingency(row)).operators)
+
+    monkeypatch.setattr("zoo.heads.distill.checkpoint_source", source)
     monkeypatch.setattr("zoo.heads.distill.distill_boundary", distill_boundary)
     lenient = Gate(disagreement=1.0)
-    result = run_pipeline(home, rows, REQUEST, Serial(), gate=lenient)
+    result = run_pipeline(Session(home), rows, replace(PLAN, gate=lenient), Serial())
     assert [member.outcome for member in result.members] == ["deployed", "refused"]
     assert "although the reference has" in result.members[1].detail
 
 
 def test_what_a_damaged_or_emptied_registry_has_lost_is_made_again(home, rows, calls, tmp_path):
-    run_pipeline(home, rows, REQUEST, Serial())
+    run_pipeline(Session(home), rows, PLAN, Serial())
     calls.clear()
     with Home.open(tmp_path / "other") as fresh:
         (tmp_path / "other" / "results").mkdir()
         for file in (home.path / "results").iterdir():  # results speak of a checkpoint that this registry has not
             (tmp_path / "other" / "results" / file.name).write_bytes(file.read_bytes())
         again = [result.row for result in fresh.register([load_contingency(BUS), load_contingency(LINE)])]
-        result = run_pipeline(fresh, again, REQUEST, Serial())
+        result = run_pipeline(Session(fresh), again, PLAN, Serial())
     assert calls == ["train", BUS, LINE]
     assert result.trained_now
 
 
 def test_an_example_shows_the_head_beside_both_reference_odes(home, rows, calls, monkeypatch):
-    run_pipeline(home, rows, REQUEST, Serial())
+    run_pipeline(Session(home), rows, PLAN, Serial())
     shown = example(home.path, rows[1], home.contingency(rows[1]))
     assert shown.status == shown.strict_status == "finite"
     assert shown.error < 1e-5
@@ -247,9 +256,22 @@ def test_bad_requests_are_one_sentence(tmp_path, calls, arguments, words):
 
 
 def test_compare_prints_head_and_strict_ode_side_by_side(home, rows, calls):
-    run_pipeline(home, rows, REQUEST, Serial())
+    run_pipeline(Session(home), rows, PLAN, Serial())
     result = run("compare", LINE, "--alpha", "0.9", "--json", "--home", str(home.path))
     (entry,) = json.loads(result.stdout)
     assert entry["status"] == entry["strict_status"] == "finite"
     assert entry["error"] == pytest.approx(abs(entry["cct"] - entry["strict"]))
     assert "right-censored  strict ODE: right-censored" in run("compare", BUS, "--home", str(home.path)).stdout
+
+
+def test_heads_of_other_code_are_made_again_and_that_is_said(home, rows, calls, monkeypatch):
+    run_pipeline(Session(home), rows, PLAN, Serial())
+    calls.clear()
+    monkeypatch.setattr("zoo.heads.pipeline.code_digest", lambda packages=(): "other-code")
+    said = []
+    run_pipeline(Session(home, say=said.append), rows, PLAN, Serial())
+    assert calls == ["train", BUS, LINE]
+    assert [sentence for sentence in said if "not reused" in sentence] == [
+        "An earlier checkpoint of this request was trained by other code and is not reused.",
+        "2 earlier results were found by other code and are not reused.",
+    ]

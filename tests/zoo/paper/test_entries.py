@@ -5,9 +5,10 @@ import pytest
 from contingencies.errors import NotFoundError
 from zoo.paper import NAMES, load_benchmark
 from zoo.paper.budgets import BUDGETS
+from zoo.paper.circumstances import circumstances
 from zoo.paper.entry import Findings, Setting
-from zoo.paper.report import circumstances, read_sections, write_section
-from zoo.paper.run import numbers_of as presented_numbers
+from zoo.paper.numbers import numbers_of as presented_numbers
+from zoo.paper.sections import read_sections, write_section
 from zoo.paper.tables import Cell, Published, cell
 
 QUICK = Setting(BUDGETS["quick"], (0,))
@@ -162,9 +163,9 @@ def fake_result(wanted):
     ]  # fmt: skip
     summary = {"implicit_against_centred": consistent, "implicit_against_reference_ode": consistent}
     made = {
-        "jobs:held_out": {"members": [totals] * len(wanted.training.members if wanted.training else ())},
-        "jobs:assess": {"summary": summary, "rows": rows},
-        "jobs:reference_curve": boundary,
+        "measurements:held_out": {"members": [totals] * len(wanted.training.members if wanted.training else ())},
+        "measurements:assess": {"summary": summary, "rows": rows},
+        "measurements:reference_curve": boundary,
         "case30_matched:measure": errors,
         "case30_extrapolation:measure": errors | {"cct": {"mae": 1e-3, "p95": 2e-3}},
         "cross_system:dae_curve": {name: values[::2] for name, values in boundary.items()},

@@ -27,9 +27,13 @@ from registry.store import runs
 from registry.store.benchmarks import numbers_of
 from zoo.paper import NAMES
 from zoo.paper.budgets import BUDGETS
+from zoo.paper.circumstances import circumstances
 from zoo.paper.entry import Benchmark, Setting, Training, task
-from zoo.paper.report import circumstances, number, read_sections, table_csv, write_section
-from zoo.paper.run import run_entry
+from zoo.paper.formats import number, table_csv
+from zoo.paper.jobs import Place
+from zoo.paper.pages import write_pages
+from zoo.paper.run import Conduct, run_entry
+from zoo.paper.sections import read_sections, write_section
 from zoo.paper.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
 from zoo.plots import FORMATS, new_figure, save_figure
 from zoo.work.executor import Serial
@@ -58,6 +62,14 @@ def small_entry():
     return Benchmark("trajectory", "A small entry", "nowhere", lambda setting: [wanted, beyond], present), training
 
 
+def serial(home, said=None, **options):
+    """An entry's work in this process; `said` gets stage and freshness of each piece of it."""
+    heard = [] if said is None else said
+    return Conduct(
+        Place(home), Serial(), heard=lambda stage, item, count, total: heard.append((stage, item.fresh)), **options
+    )
+
+
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
     """A small entry run twice in one home, and its report."""
@@ -65,8 +77,9 @@ def ran(tmp_path_factory):
     benchmark, training = small_entry()
     said, outcomes = [], []
     for _ in range(2):
-        outcomes.append(run_entry(benchmark, QUICK, home, None, Serial(), said.append))
+        outcomes.append(run_entry(benchmark, QUICK, serial(home, said)))
     section = write_section(report, benchmark, outcomes[0].presentation, circumstances(QUICK), outcomes[0].failures)
+    write_pages(report)
     return home, report, section, outcomes, said, training
 
 
@@ -77,7 +90,7 @@ def test_an_entry_trains_into_the_registry_and_measures_what_it_trained(ran):
         assert run.model == training.model
         assert run.config["plan"]["minutes"] == training.minutes
     assert section.tables[0].rows[0].cells[0].ours is not None
-    assert [each.stage for each in said[:3]] == ["training", "measuring", "measuring"]
+    assert [stage for stage, _ in said[:3]] == ["training", "measuring", "measuring"]
 
 
 def test_a_measurement_that_fails_is_named_and_tried_again_while_the_rest_is_kept(ran):
@@ -121,9 +134,9 @@ def test_a_registry_that_cannot_be_written_costs_the_storing_and_not_the_report(
     def refuse(*arguments, **settings):
         raise ConflictError("the registry is busy; try again.")
 
-    monkeypatch.setattr("zoo.paper.run.add_numbers", refuse)
+    monkeypatch.setattr("zoo.paper.numbers.add_numbers", refuse)
     benchmark, _ = small_entry()
-    outcome = run_entry(benchmark, QUICK, home, None, Serial(), lambda progress: None)
+    outcome = run_entry(benchmark, QUICK, serial(home))
     assert outcome.failures[-1] == "storing the numbers: the registry is busy; try again."
     assert outcome.presentation.tables == section.tables
 
@@ -138,9 +151,9 @@ def test_without_training_what_is_trained_is_measured_and_the_rest_is_said_to_be
 
     benchmark = Benchmark("trajectory", "Two seeds", "nowhere", lambda setting: [known, unknown], present)
     said = []
-    outcome = run_entry(benchmark, QUICK, home, None, Serial(), said.append, train=False)
+    outcome = run_entry(benchmark, QUICK, serial(home, said, train=False))
     assert [row.why for row in outcome.presentation.tables[0].rows] == ["", "1 of 1 missing: not run"]
-    assert [(each.stage, each.fresh) for each in said] == [("training", False), ("measuring", True)]
+    assert said == [("training", False), ("measuring", True)]
     assert not outcome.failures
 
 
@@ -177,7 +190,7 @@ def test_asking_for_numbers_makes_no_registry(tmp_path):
 
 def test_nothing_is_run_when_only_the_report_is_asked_for(tmp_path):
     benchmark, _ = small_entry()
-    outcome = run_entry(benchmark, QUICK, tmp_path, None, None, pytest.fail)
+    outcome = run_entry(benchmark, QUICK, Conduct(Place(tmp_path), heard=pytest.fail))
     assert outcome.presentation.tables[0].rows[0].cells[0].ours is None
     assert not list(tmp_path.rglob("*.safetensors"))
 
@@ -239,6 +252,7 @@ def test_a_section_reads_back_as_it_was_written_and_others_stay(ran, tmp_path):
     plain = replace(first.presentation, drawings=())
     one = write_section(tmp_path, benchmark, plain, section.circumstances)
     two = write_section(tmp_path, replace(benchmark, name="case30-accuracy"), plain, section.circumstances)
+    write_pages(tmp_path)
     assert read_sections(tmp_path) == [two, one]  # in the order of the benchmarks
     assert "trajectory" in (tmp_path / "index.html").read_text()
 
@@ -278,6 +292,21 @@ def test_the_command_lists_its_entries():
     done = CliRunner().invoke(cli.zoo, ["benchmark"])
     assert done.exit_code == 0
     assert [line.split()[0] for line in done.output.splitlines()] == list(NAMES)
+
+
+def test_listing_the_entries_loads_nothing_heavy():
+    code = (
+        "import sys, cli\ncli.zoo.main(['benchmark'], standalone_mode=False)\nprint('HEAVY', *HEAVY & set(sys.modules))"
+    )
+    heavy = {"torch", "pandapower", "mlflow", "numba", "matplotlib", "sqlalchemy"}
+    listed = subprocess.run(
+        [sys.executable, "-c", code.replace("HEAVY &", f"{heavy} &")],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert listed.stdout.splitlines()[-1] == "HEAVY"
 
 
 def test_a_run_that_was_killed_repeats_nothing_that_had_finished(tmp_path):

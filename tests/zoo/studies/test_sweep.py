@@ -12,8 +12,10 @@ from contingencies.errors import SolverError, UsageError, ZooError
 from contingencies.library import load_contingency
 from contingencies.operators import compile_contingency
 from tests.espinn_moe.stand_ins import IntegratingSurrogate
+from zoo.judging.unseen import unseen_errors
 from zoo.studies import sweep
-from zoo.studies.sweep import SweepPlan, judge, run_sweep, summarise, table_text
+from zoo.studies.sweep import SweepPlan, judge, run_sweep
+from zoo.studies.sweep_table import summarise, table_text
 from zoo.work.executor import Serial
 
 NAMES = ("ieee30-bus-7-remove-4-6", "ieee30-line-3-4-remove")
@@ -33,7 +35,7 @@ def trainings(monkeypatch):
 
     def train(**arguments):
         asked.append(arguments)
-        if arguments["seed"] == 99:
+        if arguments["request"]["seed"] == 99:
             raise SolverError("not this one.")
         totals = {"delta": 4.0, "omega": 1.0, "machines": 1, "samples": 4, "samples_decisive": 1, "scenarios": 1}
         cct = {NAMES[0]: NO_CCT, NAMES[1]: CCT}
@@ -49,10 +51,11 @@ def test_separate_models_share_the_time_of_the_one_model_and_see_the_same_scenar
     plan = SweepPlan(("moe", "separate"), (0.1, 1.0), (0, 1), minutes=3.0)
     rows, done = run_sweep(plan, members, Serial(), tmp_path)
     assert len(trainings) == len(done) == 2 * 2 * (1 + 2)
-    assert {a["minutes"] for a in trainings if a["model"] == "moe"} == {3.0}
-    assert {a["minutes"] for a in trainings if a["model"] == "es-pinn"} == {1.5}
-    assert {(a["fraction"], a["seed"]) for a in trainings if a["model"] == "es-pinn"} == {
-        (a["fraction"], a["seed"]) for a in trainings if a["model"] == "moe"
+    requests = [training["request"] for training in trainings]
+    assert {r["minutes"] for r in requests if r["model"] == "moe"} == {3.0}
+    assert {r["minutes"] for r in requests if r["model"] == "es-pinn"} == {1.5}
+    assert {(r["fraction"], r["seed"]) for r in requests if r["model"] == "es-pinn"} == {
+        (r["fraction"], r["seed"]) for r in requests if r["model"] == "moe"
     }
     assert [(row.method, row.fraction, row.seed) for row in rows] == [
         (m, f, s) for m in ("moe", "separate") for f in (0.1, 1.0) for s in (0, 1)
@@ -67,7 +70,7 @@ def test_errors_are_pooled_over_members_and_censored_members_have_no_cct_error(t
     assert row.cct_mae_ms == pytest.approx(1.0)
     assert (row.cct_max_ms, row.status_errors) == (3.0, 1)
     assert (row.parameters, row.training_s, row.steps) == (20, 4.0, 10)
-    assert [a["focus"] for a in trainings] == [True, True]
+    assert [training["request"]["focus"] for training in trainings] == [True, True]
 
 
 def test_what_is_done_is_not_done_again_and_a_failure_is_tried_again(tmp_path, members, trainings):
@@ -104,7 +107,8 @@ def test_plans_that_make_no_sense_are_refused(change, words):
 
 def test_the_exact_surrogate_has_no_error():
     operators = compile_contingency(load_contingency("ieee9-mech-g2-restore"))
-    found = judge(IntegratingSurrogate(operators))
+    exact = IntegratingSurrogate(operators)
+    found = judge(exact, 0, unseen_errors(exact))
     assert found["trajectories"]["scenarios"] == 7600
     assert found["trajectories"]["delta"] < 1e-8
     assert found["cct"]["mae"] < 2e-6
@@ -121,7 +125,7 @@ def test_one_real_training_is_judged_and_leaves_no_state_behind(tmp_path, monkey
     assert [item.error for item in done] == [None]
     assert rows[0].steps == 2
     assert rows[0].rmse_delta > 0
-    assert list((tmp_path / sweep.STATES).iterdir()) == []
+    assert not list((tmp_path / sweep.HOME / "training").glob("*.safetensors"))
 
 
 def sweep_grid(alpha):

@@ -20,6 +20,8 @@ from registry.store import runs
 from zoo.surrogates import checkpoints
 from zoo.surrogates.catalogue import create_model
 from zoo.training.experts import add_expert, load_family, remove_expert
+from zoo.training.request import TrainingRequest
+from zoo.training.session import Session
 
 NAMES = ("ieee30-bus-7-remove-4-6", "ieee30-line-3-4-remove", "ieee30-line-3-4-restore")
 
@@ -33,7 +35,7 @@ def contingencies():
 def few_severities(monkeypatch):
     """Errors of untrained models are beside the point here, and cost a minute."""
     censored = Boundary(np.array([0.5]), np.array([np.nan]), ("right-censored",), np.array([False]), "learned-hard")
-    monkeypatch.setattr("zoo.training.experts.unseen_boundaries", lambda surrogate, member: (censored, censored))
+    monkeypatch.setattr("zoo.training.session.unseen_boundaries", lambda surrogate, member: (censored, censored))
 
 
 @pytest.fixture
@@ -54,6 +56,11 @@ def family(home, contingencies, model="moe-chained", **settings):
     return checkpoint, surrogate
 
 
+def add(home, checkpoint_id, row, **options):
+    stored = load_family(home, checkpoint_id)
+    return add_expert(Session(home), stored, row, TrainingRequest(stored.model, **options))
+
+
 def states(surrogate, member):
     generator = torch.Generator().manual_seed(1)
     t, alpha, t_c = torch.rand(3, 40, generator=generator, dtype=torch.float64).to(surrogate.dtype)
@@ -67,8 +74,8 @@ def states(surrogate, member):
 def test_a_new_expert_leaves_every_other_answer_bit_for_bit_as_it_was(home, contingencies, model, settings):
     checkpoint, surrogate = family(home, contingencies[:2], model, **settings)
     row = home.register(contingencies[2:])[0].row
-    made = add_expert(home, checkpoint.id, row, fraction=0.01, steps=3)
-    stored = load_family(home, made.checkpoint_id)
+    made = add(home, checkpoint.id, row, fraction=0.01, steps=3)
+    stored = load_family(home, made.checkpoint.id)
     assert [member.name for member in stored.members] == list(NAMES)
     assert stored.row.parent_id == checkpoint.id
     assert runs.get_run(home.database, made.run_id).status == "finished"
@@ -112,10 +119,10 @@ def test_what_cannot_join_or_leave_is_one_sentence_and_nothing_is_stored(home, c
     checkpoint, _ = family(home, contingencies[:2])
     rows = [result.row for result in home.register(contingencies)]
     with pytest.raises(ConflictError, match="already"):
-        add_expert(home, checkpoint.id, rows[0], steps=1)
+        add(home, checkpoint.id, rows[0], steps=1)
     other = home.register([load_contingency("ieee9-mech-g2-restore")])[0].row
     with pytest.raises(UsageError, match="one system"):
-        add_expert(home, checkpoint.id, other, steps=1)
+        add(home, checkpoint.id, other, steps=1)
     with pytest.raises(UsageError, match="no expert for"):
         remove_expert(home, checkpoint.id, NAMES[2])
     single, _ = family(home, contingencies[:1])
@@ -126,9 +133,9 @@ def test_what_cannot_join_or_leave_is_one_sentence_and_nothing_is_stored(home, c
     )
     row = home.register([type(contingencies[2])(later, contingencies[2].system)])[0].row
     with pytest.raises(UsageError, match="windows"):
-        add_expert(home, checkpoint.id, row, steps=1)
+        add(home, checkpoint.id, row, steps=1)
     with pytest.raises(UsageError, match="fraction"):
-        add_expert(home, checkpoint.id, rows[2], fraction=0.0, steps=1)
+        add(home, checkpoint.id, rows[2], fraction=0.0, steps=1)
     assert runs.runs(home.database) == []
 
 
@@ -137,7 +144,7 @@ def test_severities_that_would_rescale_the_inputs_of_others_are_refused(home, co
     wider = contingencies[2].spec.model_copy(update={"name": "ieee30-severe", "severity": (0.0, 2.0)})
     row = home.register([type(contingencies[2])(wider, contingencies[2].system)])[0].row
     with pytest.raises(ConflictError, match="severities"):
-        add_expert(home, checkpoint.id, row, fraction=0.01, steps=1)
+        add(home, checkpoint.id, row, fraction=0.01, steps=1)
     assert [run.status for run in runs.runs(home.database)] == ["failed"]
 
 
@@ -154,10 +161,12 @@ def test_certificates_of_the_others_travel_with_the_family(home, contingencies):
         session.get_one(CheckpointRow, parent.id).metrics_json = json.dumps(
             {"loss": 1.0, "expert_0_estimated_mae_s": 1e-5, "expert_1_estimated_mae_s": 2e-5}
         )
-    grown = add_expert(home, parent.id, rows[2], fraction=0.01, steps=1)
-    metrics = runs.get_checkpoint(home.database, grown.checkpoint_id).metrics
-    assert metrics == {"expert_0_estimated_mae_s": 1e-5, "expert_1_estimated_mae_s": 2e-5}
-    left, _ = remove_expert(home, grown.checkpoint_id, NAMES[0])
+    grown = add(home, parent.id, rows[2], fraction=0.01, steps=1)
+    metrics = runs.get_checkpoint(home.database, grown.checkpoint.id).metrics
+    inherited = {name: value for name, value in metrics.items() if name.startswith("expert_")}
+    assert inherited == {"expert_0_estimated_mae_s": 1e-5, "expert_1_estimated_mae_s": 2e-5}
+    assert (metrics["measured_member"], metrics["steps"]) == (2.0, 1.0)
+    left, _ = remove_expert(home, grown.checkpoint.id, NAMES[0])
     assert left.metrics == {"expert_0_estimated_mae_s": 2e-5}
 
 

@@ -1,4 +1,4 @@
-"""Tasks for the tests of executors; at the top of a module, so that workers can import them."""
+"""Jobs for the tests of executors; at the top of a module, so that workers can import them."""
 
 import os
 import signal
@@ -38,7 +38,7 @@ def stumble() -> None:
     raise ValueError("not a number")
 
 
-def threads() -> list[int]:
+def threads(number: int) -> list[int]:
     import torch
 
     return [torch.get_num_threads(), os.getpid()]

@@ -10,11 +10,17 @@ from pathlib import Path
 import pytest
 
 from contingencies.errors import UsageError, ZooError
-from tests.zoo.work import tasks
-from zoo.work.executor import DaskCluster, LocalProcesses, Serial, Task, make_executor
+from zoo.work.executor import DaskCluster, LocalProcesses, Serial, make_executor
+from zoo.work.jobs import Job
 
 ROOT = Path(__file__).parents[3]
-SQUARES = [Task(f"square-{k}", tasks.square, {"number": k}) for k in range(6)]
+
+
+def job(label, function, **inputs):
+    return Job(f"tests.zoo.work.tasks:{function}", inputs, label=label)
+
+
+SQUARES = [job(f"square-{k}", "square", number=k) for k in range(6)]
 
 
 @pytest.fixture(scope="module")
@@ -40,59 +46,60 @@ def parallel(request):
     return LocalProcesses(2) if request.param == "processes" else DaskCluster(request.getfixturevalue("cluster"))
 
 
-def outcomes(executor, tasks):
-    found = list(executor.run(tasks))
-    assert len({outcome.key for outcome in found}) == len(found) == len(tasks)
-    return {outcome.key: outcome for outcome in found}
+def outcomes(executor, jobs):
+    done = list(executor.run(jobs))
+    assert len({item.job.key for item in done}) == len(done) == len(jobs)
+    return {item.job.label: item for item in done}
 
 
 def test_every_executor_gives_the_same_values(executor):
-    assert {key: outcome.value for key, outcome in outcomes(executor, SQUARES).items()} == {
+    assert {key: outcome.result for key, outcome in outcomes(executor, SQUARES).items()} == {
         f"square-{k}": k * k for k in range(6)
     }
 
 
-def test_a_task_that_raises_is_one_sentence_and_the_others_go_on(executor):
-    found = outcomes(executor, [Task("refused", tasks.refuse), Task("broken", tasks.stumble), *SQUARES[:2]])
+def test_a_job_that_raises_is_one_sentence_and_the_others_go_on(executor):
+    found = outcomes(executor, [job("refused", "refuse"), job("broken", "stumble"), *SQUARES[:2]])
     assert found["refused"].error == "the swing equation has no finite answer here."
     assert found["broken"].error == "ValueError: not a number"
-    assert found["square-1"].ok
-    assert found["square-1"].value == 1
+    assert found["square-1"].error is None
+    assert found["square-1"].result == 1
 
 
 def test_workers_use_one_thread_each(parallel):
-    found = outcomes(parallel, [Task(str(k), tasks.threads) for k in range(2)])
+    found = outcomes(parallel, [job(str(k), "threads", number=k) for k in range(2)])
     for outcome in found.values():
-        threads, pid = outcome.value
+        threads, pid = outcome.result
         assert threads == 1
         assert pid != os.getpid()
 
 
-def test_a_killed_worker_is_replaced_and_its_task_tried_again(parallel, tmp_path):
+def test_a_killed_worker_is_replaced_and_its_job_tried_again(parallel, tmp_path):
     marker = tmp_path / "died"
-    fatal = Task("fatal", tasks.die_once, {"marker": str(marker), "number": 7})
+    fatal = job("fatal", "die_once", marker=str(marker), number=7)
     found = outcomes(parallel, [*SQUARES[:2], fatal, *SQUARES[2:]])
     assert marker.exists()
-    assert found["fatal"].value == 7
-    assert all(outcome.ok for outcome in found.values())
+    assert found["fatal"].result == 7
+    assert all(outcome.error is None for outcome in found.values())
 
 
-def test_a_task_that_always_kills_its_worker_is_given_up_and_takes_no_other_with_it(parallel):
-    found = outcomes(parallel, [Task("poison", tasks.die_always), *SQUARES])
+def test_a_job_that_always_kills_its_worker_is_given_up_and_takes_no_other_with_it(parallel):
+    found = outcomes(parallel, [job("poison", "die_always"), *SQUARES])
     assert "died" in found["poison"].error
-    assert [found[f"square-{k}"].value for k in range(6)] == [k * k for k in range(6)]
+    assert [found[f"square-{k}"].result for k in range(6)] == [k * k for k in range(6)]
 
 
 def test_outcomes_come_as_they_complete():
-    slow, fast = Task("slow", tasks.pause, {"seconds": 1.5, "number": 1}), SQUARES[2]
-    assert [outcome.key for outcome in LocalProcesses(2).run([slow, fast])] == ["square-2", "slow"]
+    slow, fast = job("slow", "pause", seconds=1.5, number=1), SQUARES[2]
+    assert [item.job.label for item in LocalProcesses(2).run([slow, fast])] == ["square-2", "slow"]
 
 
 def test_workers_end_when_their_parent_is_killed(tmp_path):
     code = f"""
-    from tests.zoo.work import tasks
-    from zoo.work.executor import LocalProcesses, Task
-    work = [Task(str(k), tasks.count, dict(folder={str(tmp_path)!r}, number=k, seconds=60.0)) for k in range(2)]
+    from zoo.work.executor import LocalProcesses
+    from zoo.work.jobs import Job
+    inputs = [dict(folder={str(tmp_path)!r}, number=k, seconds=60.0) for k in range(2)]
+    work = [Job("tests.zoo.work.tasks:count", each) for each in inputs]
     list(LocalProcesses(2).run(work))
     """
     parent = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT)

@@ -6,13 +6,15 @@ import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from contingencies.errors import IntegrityError, UsageError
+from zoo.work.batch import failures, run_jobs
 from zoo.work.executor import LocalProcesses, Serial
-from zoo.work.jobs import Job, Results, failures, run_jobs
+from zoo.work.jobs import Job, Results
 
 ROOT = Path(__file__).parents[3]
 
@@ -66,7 +68,7 @@ def test_killed_in_the_middle_a_run_continues_with_what_is_missing(tmp_path, cal
     from pathlib import Path
     from tests.zoo.work.test_jobs import jobs
     from zoo.work.executor import LocalProcesses
-    from zoo.work.jobs import run_jobs
+    from zoo.work.batch import run_jobs
     run_jobs(jobs({str(calls)!r}, 6, 0.4), LocalProcesses(2), Path({str(tmp_path / "results")!r}))
     """
     parent = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], cwd=ROOT)
@@ -87,6 +89,18 @@ def test_a_damaged_result_is_named_and_not_believed(tmp_path, calls):
     (job,) = jobs(calls, 1)
     results = Results(tmp_path / "results")
     results.put(job, {"number": 0})
-    results.path(job.key).write_text('{"result": ')
+    results.path(job).write_text('{"result": ')
     with pytest.raises(IntegrityError, match="damaged"):
         run_jobs([job], Serial(), tmp_path / "results")
+
+
+def test_results_of_other_code_are_not_reused_and_that_is_said(tmp_path, calls):
+    former, present = (replace(job, code=code) for code in ("aaaa", "bbbb") for job in jobs(calls, 1))
+    assert former.subject == present.subject
+    run_jobs([former], Serial(), tmp_path / "results")
+    sentences = []
+    (done,) = run_jobs([present], Serial(), tmp_path / "results", say=sentences.append)
+    assert done.fresh
+    assert sentences == ["1 earlier results were found by other code and are not reused."]
+    (again,) = run_jobs([present], Serial(), tmp_path / "results", say=pytest.fail)
+    assert not again.fresh

@@ -1,0 +1,122 @@
+"""The report as pages: Markdown for a code host, and one self-contained HTML page, our figures beside the paper's."""
+
+import base64
+import html
+from collections.abc import Sequence
+from pathlib import Path
+
+from contingencies.files import write_atomically
+from zoo.paper.formats import heading, ours, paper
+from zoo.paper.sections import Section, read_sections
+from zoo.paper.tables import Table
+
+FIGURE_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
+
+INTRODUCTION = (
+    "Every table and figure of the paper, run on this machine, beside what it published. Each entry names its budget, "
+    "seeds, commit and machine. In a cell, ours stands first and the paper's below it; a dash means that there is no "
+    "such number, and the row says why. Budgets are minutes of CPU where the paper had hours of GPU, so a short budget "
+    "shows what it buys, not what a method can reach."
+)
+
+
+def write_pages(folder: Path) -> None:
+    """Write index.html and README.md from the entries in the folder."""
+    sections = read_sections(folder)
+    write_atomically(folder / "index.html", html_page(sections, folder).encode())
+    write_atomically(folder / "README.md", markdown(sections).encode())
+
+
+def markdown(sections: Sequence[Section]) -> str:
+    """The report for a code host."""
+    lines = ["# Benchmarks", "", INTRODUCTION, "", "[One page with all figures](index.html).", ""]
+    lines += _contents([(s, f"[{s.name}](#{s.name})") for s in sections])
+    for section in sections:
+        lines += ["", f"## {section.name}", "", f"{section.title} ({section.source}).", ""]
+        lines += [f"*{section.circumstances.sentence}.*", ""]
+        for table in section.tables:
+            lines += [f"**{table.title}** ([CSV](tables/{section.name}-{table.name}.csv); paper: {table.source})", ""]
+            header = ["", *map(heading, table.quantities), "why they may differ"]
+            lines += ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
+            for row in table.rows:
+                pairs = zip(row.cells, table.quantities, strict=True)
+                cells = [
+                    ours(c, q.digits) + ("" if c.paper is None else f"<br>paper {paper(c, q.digits)}") for c, q in pairs
+                ]
+                lines.append("| " + " | ".join(_escaped(text) for text in (row.label, *cells, row.why)) + " |")
+            lines.append("")
+        lines += [f"{note}\n" for note in section.notes]
+        lines += [f"Failed: {failure}\n" for failure in section.failures]
+        lines += [f"![{figure.caption}]({figure.file})\n\n{figure.caption}\n" for figure in section.figures]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _contents(sections: Sequence[tuple[Section, str]]) -> list[str]:
+    lines = ["| entry | what it repeats | budget | seeds |", "|---|---|---|---|"]
+    return lines + [
+        f"| {link} | {s.title} ({s.source}) | {s.circumstances.budget} | {s.circumstances.seeds} |"
+        for s, link in sections
+    ]
+
+
+def _escaped(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+STYLE = """
+body{font:15px/1.5 system-ui,sans-serif;max-width:1180px;margin:2rem auto;padding:0 1rem;color:#1b1f24}
+h2{margin-top:3rem;border-top:1px solid #d0d7de;padding-top:1rem}
+.around,.why,small{color:#57606a;font-size:13px} table{border-collapse:collapse;margin:.6rem 0 1.4rem;font-size:13.5px}
+th,td{border:1px solid #d0d7de;padding:.3rem .6rem;text-align:right;vertical-align:top} th{background:#f6f8fa}
+th:first-child,td:first-child{text-align:left} td.why{text-align:left;min-width:15rem}
+.paper{color:#8250df;display:block;font-size:12.5px} figure{margin:1rem 0} figure img{max-width:100%}
+.scroll{overflow-x:auto} .failed{color:#b42318}
+"""
+
+
+def html_page(sections: Sequence[Section], folder: Path) -> str:
+    """One page that needs no other file: figures are part of it."""
+    e = html.escape
+    parts = [
+        "<!doctype html>", '<html lang="en"><head><meta charset="utf-8">',
+        '<meta name="viewport" content="width=device-width, initial-scale=1">',
+        f"<title>CCT zoo: benchmarks</title><style>{STYLE}</style></head><body>",
+        "<h1>CCT zoo: benchmarks</h1>", f"<p>{e(INTRODUCTION)}</p>",
+        '<div class="scroll"><table><tr><th>entry</th><th>what it repeats</th><th>budget</th><th>seeds</th></tr>',
+    ]  # fmt: skip
+    for s in sections:
+        parts.append(
+            f'<tr><td><a href="#{e(s.name)}">{e(s.name)}</a></td><td class="why">{e(s.title)} ({e(s.source)})</td>'
+            f"<td>{e(s.circumstances.budget)}</td><td>{s.circumstances.seeds}</td></tr>"
+        )
+    parts.append("</table></div>")
+    for s in sections:
+        parts += [f'<h2 id="{e(s.name)}">{e(s.name)}</h2>', f"<p>{e(s.title)} ({e(s.source)}).</p>"]
+        parts.append(f'<p class="around">{e(s.circumstances.sentence)}</p>')
+        parts += [_html_table(table) for table in s.tables]
+        parts += [f"<p>{e(note)}</p>" for note in s.notes]
+        parts += [f'<p class="failed">Failed: {e(failure)}</p>' for failure in s.failures]
+        for figure in s.figures:
+            kind = FIGURE_TYPES[Path(figure.file).suffix]
+            data = base64.b64encode((folder / figure.file).read_bytes()).decode()
+            parts.append(
+                f'<figure><img alt="{e(figure.caption)}" src="data:{kind};base64,{data}">'
+                f"<figcaption><small>{e(figure.caption)}</small></figcaption></figure>"
+            )
+    return "\n".join([*parts, "</body></html>"]) + "\n"
+
+
+def _html_table(table: Table) -> str:
+    e = html.escape
+    head = "".join(f"<th>{e(heading(q))}</th>" for q in table.quantities)
+    rows = []
+    for row in table.rows:
+        cells = ""
+        for c, q in zip(row.cells, table.quantities, strict=True):
+            published = "" if c.paper is None else f'<span class="paper">paper {e(paper(c, q.digits))}</span>'
+            cells += f"<td>{e(ours(c, q.digits))}{published}</td>"
+        rows.append(f'<tr><td>{e(row.label)}</td>{cells}<td class="why">{e(row.why)}</td></tr>')
+    return (
+        f"<h3>{e(table.title)}</h3><small>paper: {e(table.source)}</small>"
+        f'<div class="scroll"><table><tr><th></th>{head}<th>why they may differ</th></tr>{"".join(rows)}</table></div>'
+    )

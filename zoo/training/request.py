@@ -1,0 +1,145 @@
+"""What decides the result of a training, fixed before any time is spent: physics, data, model, plan and code."""
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import torch
+
+from contingencies.errors import UsageError
+from contingencies.library import Contingency
+from contingencies.operators import compile_members
+from espinn_moe.plan import Clock, TrainingPlan
+from espinn_moe.surrogate import Surrogate
+from espinn_moe.train import Objective
+from zoo.surrogates.budgets import plan_for
+from zoo.surrogates.catalogue import create_model, entry_of, make_objective
+from zoo.surrogates.datasets import ScenarioSet, training_set
+from zoo.work.code import code_digest
+
+
+@dataclass(frozen=True)
+class TrainingRequest:
+    """What is asked for; the defaults are those of the command line."""
+
+    model: str
+    fraction: float = 1.0
+    seed: int = 0
+    budget: str = "standard"
+    minutes: float | None = None
+    steps: int | None = None
+    clock: Clock = "wall"
+    focus: bool = True
+    dtype: str | None = None  # the model's own default
+    settings: dict[str, Any] | None = None  # further builder arguments
+
+    def plan(self, members: int) -> TrainingPlan:
+        """The plan for a model of so many contingencies."""
+        return plan_for(
+            entry_of(self.model).form, members, self.budget,
+            minutes=self.minutes, steps=self.steps, seed=self.seed, clock=self.clock,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Parent:
+    """The checkpoint that a training starts from."""
+
+    checkpoint_id: int
+    digest: str
+    surrogate: Surrogate
+    metrics: Mapping[str, float] = field(default_factory=dict)  # that still hold for the child
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A training that can begin, and all that decides its result.
+
+    `contingencies` are the members of the model that is kept; those at the places `learned` are trained now, on
+    `scenarios`, by changing `surrogate`, from which `complete` makes the model that is kept.
+    """
+
+    request: TrainingRequest
+    contingencies: tuple[Contingency, ...]
+    learned: tuple[int, ...]
+    scenarios: tuple[ScenarioSet, ...]
+    surrogate: Surrogate
+    objective: Objective
+    plan: TrainingPlan
+    config: Mapping[str, Any]
+    balance: Mapping[str, Any]  # how the loss terms are scaled and weighed at the start
+    parent: Parent | None = None
+    complete: Callable[[Surrogate], Surrogate] = lambda surrogate: surrogate
+
+    @property
+    def subject(self) -> str:
+        """SHA-256 over physics, data, model and plan."""
+        return hashlib.sha256(json.dumps(dict(self.config), sort_keys=True).encode()).hexdigest()
+
+    @property
+    def identity(self) -> str:
+        """What is trained, and by which code."""
+        return f"{self.subject[:24]}-{code_digest()}"
+
+
+def prepare(contingencies: Sequence[Contingency], request: TrainingRequest, parent: Parent | None = None) -> Prepared:
+    """Simulate the data and build the model; every bad request is refused here, before any time is spent.
+
+    With a `parent` of the same shape, training begins from its weights.
+    """
+    if not entry_of(request.model).family and len(contingencies) > 1:
+        raise UsageError(
+            f"{request.model} learns one contingency, not {len(contingencies)}; use train-moe for a family, "
+            "or train them one by one."
+        )
+    plan = request.plan(len(contingencies))
+    members = compile_members(contingencies)
+    scenarios = tuple(training_set(operators, request.fraction, request.seed) for operators in members)
+    settings = dict(request.settings or {})
+    if request.dtype is not None:
+        settings["dtype"] = request.dtype
+    surrogate = create_model(request.model, members, seed=request.seed, **settings)
+    surrogate.calibrate(scenarios)
+    if parent is not None:
+        surrogate.load_state_dict(parent.surrogate.state_dict())
+    surrogate.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    objective = make_objective(request.model, surrogate, scenarios, focus=request.focus)
+    config = training_config(contingencies, request, scenarios, surrogate, plan, parent)
+    learned = tuple(range(len(contingencies)))
+    return Prepared(
+        request, tuple(contingencies), learned, scenarios, surrogate, objective, plan, config, balance_of(objective),
+        parent,
+    )  # fmt: skip
+
+
+def balance_of(objective: Objective) -> dict[str, Any]:
+    """How an objective scales and weighs its terms."""
+    return {"weights": dict(objective.weights), "scales": dict(getattr(objective, "scales", {}))}
+
+
+def training_config(
+    contingencies: Sequence[Contingency],
+    request: TrainingRequest,
+    scenarios: Sequence[ScenarioSet],
+    surrogate: Surrogate,
+    plan: TrainingPlan,
+    parent: Parent | None,
+) -> Mapping[str, Any]:
+    """What decides a result, as plain values that nobody changes afterwards."""
+    config = {
+        "model": request.model,
+        "settings": surrogate.settings(),
+        "contingencies": [contingency.sha256 for contingency in contingencies],
+        "datasets": [each.digest for each in scenarios],
+        "fraction": request.fraction,
+        "seed": request.seed,
+        "budget": request.budget,
+        "focus": request.focus,
+        "plan": asdict(plan),
+    }
+    if parent is not None:
+        config["parent"] = parent.digest
+    return MappingProxyType(config)
