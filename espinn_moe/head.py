@@ -128,6 +128,8 @@ class Head:
         Bound on |CCT error| against the reference ODE at 95 % confidence, s; None when there is none.
     network : Network or None
         The network that answers in finite segments, for a head of the kind "network".
+    contingency_sha256 : str or None
+        The contingency it answers for; None in heads of versions before 0.2, for which the registry's row vouches.
     """
 
     severity: tuple[float, float]
@@ -135,6 +137,7 @@ class Head:
     segments: tuple[Segment, ...]
     error_bound_s: float | None = None
     network: Network | None = None
+    contingency_sha256: str | None = None
 
     def __post_init__(self) -> None:
         low, high = self.severity
@@ -286,6 +289,8 @@ class Head:
             "error_bound_s": self.error_bound_s,
             "segments": [_segment_to_json(segment) for segment in self.segments],
         }
+        if self.contingency_sha256 is not None:
+            card["contingency"] = self.contingency_sha256
         if self.network is None:
             return _canonical(card).encode()
         from safetensors.numpy import save
@@ -367,13 +372,14 @@ def _head_from_card(card: dict[str, Any], network: Network | None) -> Head:
             )
         segments.append(Segment(float(part["start"]), float(part["end"]), str(part["status"]), series))
     low, high = card["severity"]
-    bound = card["error_bound_s"]
+    bound, contingency = card["error_bound_s"], card.get("contingency")
     return Head(
         (float(low), float(high)),
         float(card["t_f"]),
         tuple(segments),
         None if bound is None else float(bound),
         network,
+        None if contingency is None else str(contingency),
     )
 
 

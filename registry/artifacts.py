@@ -12,14 +12,18 @@ import re
 import stat
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from contingencies.errors import IntegrityError, ZooError
 from contingencies.files import write_durably
+from registry.locking import locked
+from registry.steps import step
 
 _DIGEST = re.compile(r"^[0-9a-f]{64}\Z")
 FOLDER = "artifacts"
+LOCK_FILE = ".lock"
 
 
 @dataclass(frozen=True)
@@ -56,14 +60,15 @@ class Artifacts:
             if self._holds(path, content):
                 os.utime(path)  # tells a concurrent clean-up that somebody is about to refer to it
                 return digest
-            path.parent.mkdir(parents=True, exist_ok=True)
+            for folder in (self.root, path.parent):  # not the home: one that vanished must not come back empty
+                folder.mkdir(exist_ok=True)
+            step("write a file")
             write_durably(path, content)
+            step("make a file durable")
             _sync_folder(path.parent)
             _sync_folder(self.root)
         except OSError as error:
-            raise ZooError(
-                f"artifact cannot be written to {str(self.root)!r} ({error.strerror}); check space and rights."
-            ) from None
+            raise self._unwritable(error) from None
         return digest
 
     def get(self, digest: str) -> bytes:
@@ -100,11 +105,48 @@ class Artifacts:
             names[:] = [name for name in names if not (Path(folder) / name).is_symlink()]
             for name in files:
                 path = Path(folder) / name
+                if path == self.root / LOCK_FILE:
+                    continue
                 digest = path.parent.name + name
                 known = bool(_DIGEST.match(digest)) and path == self.path(digest)
                 with contextlib.suppress(FileNotFoundError):
                     info = path.lstat()
                     yield StoredFile(path, digest if known else None, info.st_size, now - info.st_mtime)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """Between storing a file and committing the row that refers to it, no clean-up may come."""
+        with self._locked(shared=True):
+            yield
+
+    @contextmanager
+    def undisturbed(self) -> Iterator[None]:
+        """While a clean-up decides about a file, nobody is about to refer to one."""
+        with self._locked(shared=False):
+            yield
+
+    @contextmanager
+    def _locked(self, shared: bool) -> Iterator[None]:
+        with ExitStack() as stack:
+            try:
+                self.root.mkdir(exist_ok=True)
+                stack.enter_context(locked(self.root / LOCK_FILE, shared=shared))
+            except OSError as error:
+                raise self._unwritable(error) from None
+            yield
+
+    def _unwritable(self, error: OSError) -> ZooError:
+        gone = "" if self.root.parent.is_dir() else "the home is gone, "
+        return ZooError(
+            f"artifact cannot be written to {str(self.root)!r} ({gone}{error.strerror}); check space and rights."
+        )
+
+    def age_s(self, file: StoredFile) -> float:
+        """The present age of a file found by `files`, s; that of one that is gone is infinite."""
+        try:
+            return time.time() - file.path.lstat().st_mtime
+        except FileNotFoundError:
+            return float("inf")
 
     def remove(self, file: StoredFile) -> None:
         """Delete one file found by `files`."""

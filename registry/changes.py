@@ -1,28 +1,25 @@
 """Noticing that the registry changed, cheaply enough to ask on every query.
 
-SQLite: in WAL mode the first 48 bytes of the log's index hold a change counter, the log's
-length, salt and checksum, and a commit has rewritten them before it returns; the format is
-documented (sqlite.org/walformat.html). They are read from shared memory in a tenth of a
-microsecond. `PRAGMA data_version` says the same in 3 us where the index cannot be mapped.
+SQLite: a counter of our own beside the database (`registry.counter`) is read from shared memory in a tenth of a
+microsecond. While a commit is on its way, or without a counter, every query looks up. No connection is kept. The
+stamp changes once a second in any case, so that what another program wrote to the file is noticed too, and that the
+file is no longer the one that was opened.
 
 PostgreSQL: deployments are announced on a channel, and looking for an announcement is one
 non-blocking read of a socket. A notification can be lost with its connection or behind a
 pooler, so there the stamp changes once a second anyway.
 """
 
-import mmap
-import os
-import sqlite3
-import struct
 import threading
 import time
 from typing import Any, Protocol
 
 from contingencies.errors import ZooError
-from registry.engine import CHANNEL, CONNECT_TIMEOUT_S, Database, safe_url
+from registry.backends import CONNECT_TIMEOUT_S
+from registry.counter import CounterView
+from registry.engine import CHANNEL, Database
+from registry.urls import safe_url
 
-INDEX_HEADER = 48  # bytes of the first copy of the WAL index header, the one written last
-INDEX_VERSION = 3007000
 RECHECK_S = 1.0
 
 
@@ -39,43 +36,26 @@ class Changes(Protocol):
 
 
 class SqliteChanges:
-    """Changes of a SQLite file by any other connection."""
+    """Changes of a SQLite file by this process or any other."""
 
     def __init__(self, database: Database) -> None:
-        self._path = str(database.url.database)
-        # Threads may share the connection: the module is compiled in serialised mode.
-        self._connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
-        self._execute = self._connection.execute
-        self._index = self._map_index()
+        self._database = database
+        self._counter = CounterView(str(database.url.database))
+        self._settled = self._counter.settled
+        self._recheck_at = 0.0
+        self._second = 0
 
     def stamp(self) -> object:
-        if self._index is not None:
-            return self._index[:INDEX_HEADER]
-        return self._execute("PRAGMA data_version").fetchone()
+        if time.monotonic() >= self._recheck_at:
+            self._database.check_place()
+            self._counter.refresh()
+            self._recheck_at = time.monotonic() + RECHECK_S
+            self._second += 1
+        number = self._settled()
+        return object() if number is None else (number, self._second)
 
     def close(self) -> None:
-        if self._index is not None:
-            self._index.close()
-        self._connection.close()
-
-    def _map_index(self) -> mmap.mmap | None:
-        """The index of the write-ahead log, or None where there is none to be read.
-
-        Having read once, our connection keeps the index file in place until it is closed.
-        """
-        self._execute("SELECT count(*) FROM sqlite_master").fetchone()
-        if self._execute("PRAGMA journal_mode").fetchone() != ("wal",):
-            return None
-        try:
-            with open(os.path.realpath(self._path) + "-shm", "rb") as file:
-                index = mmap.mmap(file.fileno(), INDEX_HEADER, prot=mmap.PROT_READ)
-        except (OSError, ValueError):
-            return None
-        version, initialised = struct.unpack_from("=I8xB", index)
-        if (version, initialised) == (INDEX_VERSION, 1):
-            return index
-        index.close()
-        return None
+        self._counter.close()
 
 
 class PostgresChanges:

@@ -5,6 +5,7 @@ moment leaves at worst a file that nothing refers to, never a row without its fi
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -19,6 +20,7 @@ from registry.store import deployments, heads, runs
 from registry.store.contingencies import Registered
 from registry.store.deployments import PRODUCTION, Gate
 from registry.store.heads import Measured
+from registry.upgrading import make_home
 
 if TYPE_CHECKING:  # a query must not pay for reading YAML
     from contingencies.library import Contingency, System
@@ -41,6 +43,8 @@ class Home:
     def open(home: str | Path = DEFAULT_HOME, url: str | None = None, create: bool = True) -> "Home":
         """The home folder `home`, with the registry at `url` instead of its own SQLite file if given."""
         path = Path(home)
+        if create:
+            make_home(path)
         return Home(path, open_database(path, url, create))
 
     def close(self) -> None:
@@ -61,10 +65,12 @@ class Home:
 
         Their physics must have been checked before (`contingencies.reading` compiles them).
         """
-        for content in {c.system.sha256: c.system.network_file for c in contingencies}.values():
-            if content is not None:
-                self.artifacts.put(content)
-        return contingency_store.register(self.database, contingencies)
+        networks = {c.system.sha256: c.system.network_file for c in contingencies}.values()
+        with self.artifacts.in_use():
+            for content in networks:
+                if content is not None:
+                    self.artifacts.put(content)
+            return contingency_store.register(self.database, contingencies)
 
     def contingency(self, row: ContingencyRecord) -> "Contingency":
         """The contingency of a row, complete with its network; it must still be what was registered."""
@@ -110,15 +116,25 @@ class Home:
         detail: Mapping[str, object] | None = None,
     ) -> HeadRecord:
         """Store a head; without `checkpoint_id` its source is the reference."""
-        content = head.to_bytes()
-        digest = self.artifacts.put(content)
-        return heads.add(self.database, contingency.id, head, digest, len(content), measured, checkpoint_id, detail)
+        content = replace(head, contingency_sha256=contingency.sha256).to_bytes()
+        with self.artifacts.in_use():
+            digest = self.artifacts.put(content)
+            return heads.add(self.database, contingency.id, head, digest, len(content), measured, checkpoint_id, detail)
 
     def load_head(self, row: HeadRecord) -> Head:
-        """The head of a row, verified."""
+        """The head of a row, verified.
+
+        It must say that it answers for the row's contingency. Heads of versions before 0.2 say nothing: for them the
+        row's own digest vouches, which covers both the contingency and the file.
+        """
         head = Head.from_bytes(self.artifacts.get(row.digest))
         if head.kind != row.kind or head.severity != (row.severity_low, row.severity_high):
             raise IntegrityError(f"head {row.id} is not what its row says; distill it again.")
+        if head.contingency_sha256 not in (None, row.contingency.sha256):
+            raise IntegrityError(
+                f"head {row.id} is stored as one of {row.contingency.name!r}, but was made for another contingency or "
+                "another version of it; distill it again."
+            )
         return head
 
     # --- deployments --------------------------------------------------------------------------
@@ -160,18 +176,19 @@ class Home:
         metrics: Mapping[str, float] | None = None,
     ) -> CheckpointRecord:
         """Store a checkpoint's bytes and its row; see `registry.store.runs.add_checkpoint`."""
-        digest = self.artifacts.put(content)
-        return runs.add_checkpoint(
-            self.database,
-            digest,
-            len(content),
-            parameters,
-            kind,
-            members,
-            run_id=run_id,
-            parent_id=parent_id,
-            metrics=metrics,
-        )
+        with self.artifacts.in_use():
+            digest = self.artifacts.put(content)
+            return runs.add_checkpoint(
+                self.database,
+                digest,
+                len(content),
+                parameters,
+                kind,
+                members,
+                run_id=run_id,
+                parent_id=parent_id,
+                metrics=metrics,
+            )
 
     def load_checkpoint(self, row: CheckpointRecord) -> bytes:
         """The bytes of a checkpoint, verified."""

@@ -195,8 +195,7 @@ class Registry:
             return deployed
 
     def _reopen(self) -> None:
-        """Connections do not survive a fork: the child opens its own and leaves the parent's alone."""
-        self.home.database.engine.dispose(close=False)
+        """A forked child has locks and a view of its own; `registry.engine` sees to the connections."""
         self._lock = threading.RLock()
         self._changes = changes_of(self.home.database)
         self._forget(None)

@@ -25,7 +25,7 @@ from sqlalchemy import (
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
-SCHEMA_VERSIONS = ("0001", "0002", "0003", "0004")  # every revision in migrations/versions, oldest first
+SCHEMA_VERSIONS = ("0001", "0002", "0003", "0004", "0005")  # every revision in migrations/versions, oldest first
 SCHEMA_VERSION = SCHEMA_VERSIONS[-1]
 
 RUN_MODES = ("moe", "separate", "baseline")
@@ -48,12 +48,14 @@ class UTCDateTime(TypeDecorator[datetime]):
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
-class Base(DeclarativeBase):
-    """Common base of all tables."""
-
-
 Digest = String(64)
 Name = String(100)
+
+
+class Base(DeclarativeBase):
+    """Common base of all tables; `row_digest` is kept by `registry.row_digests`."""
+
+    row_digest: Mapped[str | None] = mapped_column(Digest, sort_order=1000)
 
 
 class SystemRow(Base):
@@ -206,7 +208,6 @@ class HeadRow(Base):
     created_at: Mapped[datetime] = mapped_column(UTCDateTime)
 
     contingency: Mapped[ContingencyRow] = relationship(lazy="joined")
-    checkpoint: Mapped[CheckpointRow | None] = relationship(lazy="joined")
 
 
 class DeploymentRow(Base):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from contingencies.errors import ZooError
 from registry.artifacts import StoredFile
 from registry.home import Home
+from registry.steps import step
 from registry.store import maintenance
 
 GRACE_S = 3600.0  # a younger file may belong to a row that is about to be committed
@@ -18,6 +19,7 @@ class Verdict:
     heads: int = 0
     deployments: int = 0
     files: int = 0
+    rows: int = 0
     unreferenced: int = 0  # not wrong: 'gc' removes them
     problems: list[str] = field(default_factory=list)
 
@@ -26,13 +28,19 @@ def verify(home: Home) -> Verdict:
     """Check every row and every file of a home."""
     verdict = Verdict()
     verdict.problems += maintenance.database_problems(home.database)
-    for row in maintenance.all_contingencies(home.database):
+    verdict.rows, altered = maintenance.altered_rows(home.database)
+    verdict.problems += altered
+    contingencies, unreadable = maintenance.all_contingencies(home.database)
+    verdict.problems += unreadable
+    for row in contingencies:
         verdict.contingencies += 1
         try:
             home.contingency(row)
         except ZooError as error:
             verdict.problems.append(f"contingency {row.name} version {row.version}: {error}")
-    for head in maintenance.all_heads(home.database):
+    stored_heads, unreadable = maintenance.all_heads(home.database)
+    verdict.problems += unreadable
+    for head in stored_heads:
         verdict.heads += 1
         try:
             home.load_head(head)
@@ -49,6 +57,7 @@ def verify(home: Home) -> Verdict:
             except ZooError as error:
                 verdict.problems.append(f"{', '.join(users)}: {error}")
     verdict.unreferenced = sum(file.digest not in references for file in home.artifacts.files())
+    verdict.problems = list(dict.fromkeys(verdict.problems))  # a row that others need is met more than once
     return verdict
 
 
@@ -75,6 +84,16 @@ def collect_garbage(home: Home, *, delete: bool, heads: bool = False, grace_s: f
     references = maintenance.references(home.database, without_heads=superseded)
     unneeded = [file for file in home.artifacts.files() if file.digest not in references and file.age_s > grace_s]
     if delete:
-        for file in unneeded:
-            home.artifacts.remove(file)
+        unneeded = [file for file in unneeded if _remove(home, file, grace_s)]
     return Garbage(superseded, unneeded, delete)
+
+
+def _remove(home: Home, file: StoredFile, grace_s: float) -> bool:
+    """Delete a file unless somebody has come to need it since it was listed; nobody can while it is decided."""
+    with home.artifacts.undisturbed(), home.database.write() as session:
+        needed = file.digest is not None and maintenance.is_referred_to(session, file.digest)
+        if needed or home.artifacts.age_s(file) <= grace_s:
+            return False
+        step("remove a file")
+        home.artifacts.remove(file)
+        return True

@@ -4,6 +4,7 @@ Every change ends the active row and adds another inside one write transaction, 
 index backs; the rows are the history, and each knows what a rollback restores.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +12,10 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from contingencies.errors import ConflictError, GateError, NotFoundError, UsageError
+from contingencies.errors import ConflictError, GateError, IntegrityError, NotFoundError, UsageError
 from registry.engine import Database
 from registry.records import DeploymentRecord, HeadRecord
+from registry.row_digests import check_row
 from registry.schema import DeploymentRow, HeadRow
 from registry.store.contingencies import find_in
 from registry.store.events import now, record
@@ -32,12 +34,16 @@ class Gate:
     max_s: float = 10e-3
     disagreement: float = 0.1  # share of severities whose status (finite, censored) was wrong
 
+    def __post_init__(self) -> None:
+        if not all(0 <= limit < math.inf for limit in (self.mae_s, self.max_s, self.disagreement)):
+            raise UsageError("the limits of a gate must be finite numbers, not negative.")
+
     def objections(self, head: HeadRecord) -> list[str]:
         """What speaks against a head; empty when nothing does."""
         found = []
-        if head.strict_mae_s is not None and head.strict_mae_s > self.mae_s:
+        if head.strict_mae_s is not None and not head.strict_mae_s <= self.mae_s:
             found.append(f"mean error {1e3 * head.strict_mae_s:.3g} ms exceeds {1e3 * self.mae_s:g} ms")
-        if head.strict_max_s is not None and head.strict_max_s > self.max_s:
+        if head.strict_max_s is not None and not head.strict_max_s <= self.max_s:
             found.append(f"maximum error {1e3 * head.strict_max_s:.3g} ms exceeds {1e3 * self.max_s:g} ms")
         if head.strict_count == 0:
             found.append("it was not measured against the strict ODE")
@@ -181,6 +187,10 @@ def active(database: Database, name: str, alias: str = PRODUCTION) -> Deployment
         row = _active(session, name, alias)
         if row is None:
             raise _nothing_deployed(session, name, alias)
+        if row.head.contingency.name != name:
+            raise IntegrityError(
+                f"deployment {row.id} of {name!r} uses a head of {row.head.contingency.name!r}; run 'cct-zoo verify'."
+            )
         if version is not None and row.head.contingency.version != version:
             find_in(session, f"{name}@{version}")
             raise NotFoundError(
@@ -241,11 +251,14 @@ def _chosen_head(session: Session, name: str, head_id: int | None) -> HeadRow:
 
 
 def _active(session: Session, name: str, alias: str) -> DeploymentRow | None:
-    return session.scalar(
+    row = session.scalar(
         select(DeploymentRow).where(
             DeploymentRow.contingency == name, DeploymentRow.alias == alias, DeploymentRow.active
         )
     )
+    if row is not None:
+        check_row(row)  # ending it writes its digest anew, which must not bless what was altered
+    return row
 
 
 def _before(session: Session, active: DeploymentRow) -> DeploymentRow | None:

@@ -1,29 +1,57 @@
 """What `verify` and `gc` ask: which files rows refer to, and which heads nothing needs."""
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import TypeVar
 
 from sqlalchemy import delete, exists, select, text
-from sqlalchemy.orm import aliased
+from sqlalchemy.orm import Session, aliased, lazyload
 
+from contingencies.errors import IntegrityError
 from registry.engine import Database
 from registry.records import ContingencyRecord, HeadRecord
-from registry.schema import CheckpointRow, ContingencyRow, DeploymentRow, HeadRow, SystemRow
+from registry.row_digests import check_row
+from registry.schema import Base, CheckpointRow, ContingencyRow, DeploymentRow, HeadRow, SystemRow
 from registry.store.events import record
 from registry.store.reading import contingency_record, head_record
 
+Row = TypeVar("Row", bound=Base)
+Record = TypeVar("Record")
 
-def all_contingencies(database: Database) -> list[ContingencyRecord]:
-    """Every version of every contingency."""
+
+def all_contingencies(database: Database) -> tuple[list[ContingencyRecord], list[str]]:
+    """Every version of every contingency, and what is wrong with the rows of the others."""
+    return _all(database, ContingencyRow, contingency_record)
+
+
+def all_heads(database: Database) -> tuple[list[HeadRecord], list[str]]:
+    """Every head, and what is wrong with the rows of the others."""
+    return _all(database, HeadRow, head_record)
+
+
+def _all(database: Database, kind: type[Row], record_of: Callable[[Row], Record]) -> tuple[list[Record], list[str]]:
+    records, problems = [], []
     with database.read() as session:
-        rows = session.scalars(select(ContingencyRow).order_by(ContingencyRow.id))
-        return [contingency_record(row) for row in rows]
+        for row in session.scalars(select(kind).order_by(kind.id)):  # type: ignore[attr-defined]
+            try:
+                records.append(record_of(row))
+            except IntegrityError as error:
+                problems.append(str(error))
+    return records, problems
 
 
-def all_heads(database: Database) -> list[HeadRecord]:
-    """Every head."""
+def altered_rows(database: Database) -> tuple[int, list[str]]:
+    """How many rows there are, and which are not what was written."""
+    count, problems = 0, []
     with database.read() as session:
-        return [head_record(row) for row in session.scalars(select(HeadRow).order_by(HeadRow.id))]
+        for mapper in Base.registry.mappers:
+            for row in session.scalars(select(mapper.class_).options(lazyload("*")).execution_options(yield_per=1000)):
+                count += 1
+                try:
+                    check_row(row)
+                except IntegrityError as error:
+                    problems.append(str(error))
+    return count, problems
 
 
 def database_problems(database: Database) -> list[str]:
@@ -54,6 +82,12 @@ def deployment_problems(database: Database) -> tuple[int, list[str]]:
             if row.active:
                 active.add(slot)
     return len(rows), problems
+
+
+def is_referred_to(session: Session, digest: str) -> bool:
+    """Whether any row needs the file with this digest, as the running transaction sees it."""
+    columns = (HeadRow.digest, CheckpointRow.digest, SystemRow.network_digest)
+    return any(session.scalar(select(exists().where(column == digest))) for column in columns)
 
 
 def references(database: Database, without_heads: Collection[int] = ()) -> dict[str, list[str]]:

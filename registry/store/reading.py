@@ -23,6 +23,7 @@ from registry.records import (
     RunRecord,
     SystemRecord,
 )
+from registry.row_digests import check_row
 from registry.schema import (
     Base,
     BenchmarkNumberRow,
@@ -50,7 +51,8 @@ Record = TypeVar("Record")
 
 
 def _plain(kind: type[Record], row: Base, **parsed: Any) -> Record:
-    """A record whose fields are the columns of a row, except those given."""
+    """A record whose fields are the columns of a row, except those given; the row must be what was written."""
+    check_row(row)
     return kind(**{f.name: parsed[f.name] if f.name in parsed else getattr(row, f.name) for f in fields(kind)})  # type: ignore[arg-type]
 
 
@@ -91,6 +93,8 @@ def run_record(row: RunRow) -> RunRecord:
 
 def checkpoint_record(row: CheckpointRow) -> CheckpointRecord:
     """A checkpoint with its members and its run."""
+    for member in row.members:
+        check_row(member)
     members = tuple(
         CheckpointMember(m.contingency_id, m.contingency.name, m.contingency.version, m.expert)
         for m in sorted(row.members, key=lambda member: member.expert)

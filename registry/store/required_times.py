@@ -8,6 +8,7 @@ from sqlalchemy import select
 
 from contingencies.errors import NotFoundError, UsageError
 from registry.engine import Database
+from registry.row_digests import check_row
 from registry.schema import RequiredTimeRow
 from registry.store.contingencies import find_in
 from registry.store.events import now, record
@@ -61,7 +62,9 @@ def remove_required(database: Database, name: str, reason: str) -> None:
 def required_times(database: Database) -> dict[str, RequiredTime]:
     """Name of a contingency -> its required time, for all that have one."""
     with database.read() as session:
-        rows = session.scalars(select(RequiredTimeRow).order_by(RequiredTimeRow.contingency))
+        rows = list(session.scalars(select(RequiredTimeRow).order_by(RequiredTimeRow.contingency)))
+        for row in rows:
+            check_row(row)
         return {row.contingency: _required(row) for row in rows}
 
 

@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import CursorResult, func, or_, select, update
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session
 
 from contingencies.errors import ConflictError, NotFoundError, UsageError
 from registry.engine import Database
 from registry.records import CheckpointRecord, DatasetRecord, RunRecord
+from registry.row_digests import check_row
 from registry.schema import (
     RUN_MODES,
     CheckpointMemberRow,
@@ -100,11 +102,15 @@ def start_run(
 def heartbeat(database: Database, run_id: int) -> bool:
     """Say that a run lives; False when it has been given up as stale meanwhile and should stop."""
     with database.write() as session:
-        return _change(session.execute(_running(run_id).values(heartbeat_at=now())))
+        row = _run(session, run_id)
+        if row is None or row.status != "running":
+            return False
+        row.heartbeat_at = now()
+        return True
 
 
 def finish_run(database: Database, run_id: int, metrics: Mapping[str, float] | None = None) -> None:
-    """End a run well."""
+    """End a run well, and close the runs of the same training whose processes were killed before it began."""
     _end_run(database, run_id, "finished", metrics_json=_metrics(metrics))
 
 
@@ -116,13 +122,34 @@ def fail_run(database: Database, run_id: int, error: str) -> None:
 def _end_run(database: Database, run_id: int, status: str, **values: Any) -> None:
     at = now()
     with database.write() as session:
-        statement = _running(run_id).values(status=status, finished_at=at, heartbeat_at=at, **values)
-        if not _change(session.execute(statement)):
-            row = session.get(RunRow, run_id)
-            if row is None:
-                raise NotFoundError(f"run {run_id} does not exist.")
+        row = _run(session, run_id)
+        if row is None:
+            raise NotFoundError(f"run {run_id} does not exist.")
+        if row.status != "running":
             raise ConflictError(f"run {run_id} is {row.status}, not running; it cannot become {status}.")
+        for name, value in {"status": status, "finished_at": at, "heartbeat_at": at, **values}.items():
+            setattr(row, name, value)
         record(session, f"{status}-run", f"run-{run_id}")
+        if status == "finished":
+            _close_forerunners(session, row)
+
+
+def _close_forerunners(session: Session, finished: RunRow) -> None:
+    """Give up runs of the same training that were silent when the finished one began: their processes were killed."""
+    same = ("mode", "model", "config_json", "seed", "fraction", "code_version")
+    statement = select(RunRow).where(
+        *(getattr(RunRow, name) == getattr(finished, name) for name in same),
+        RunRow.status == "running",
+        RunRow.id != finished.id,
+        RunRow.heartbeat_at < finished.started_at,
+    )
+    members = {member.contingency_id for member in finished.members}
+    for row in session.scalars(statement):
+        check_row(row)
+        if {member.contingency_id for member in row.members} == members:
+            row.status, row.finished_at = "stale", finished.finished_at
+            row.error = f"its process ended without a word; run {finished.id} finished the training."
+            record(session, "stale-run", f"run-{row.id}", finished_by=finished.id)
 
 
 def mark_stale(database: Database, silent_for: timedelta) -> list[RunRecord]:
@@ -132,6 +159,7 @@ def mark_stale(database: Database, silent_for: timedelta) -> list[RunRecord]:
         late = (RunRow.status == "running", RunRow.heartbeat_at < at - silent_for)
         silent = list(session.scalars(select(RunRow).where(*late).options(*RUN_PARTS)))
         for row in silent:
+            check_row(row)
             row.status, row.finished_at = "stale", at
             record(session, "stale-run", f"run-{row.id}")
         session.flush()
@@ -141,8 +169,12 @@ def mark_stale(database: Database, silent_for: timedelta) -> list[RunRecord]:
 def set_mlflow_run(database: Database, uid: str, mlflow_run_id: str) -> bool:
     """Remember under which id MLflow keeps a run; False when the registry does not know the run."""
     with database.write() as session:
-        statement = update(RunRow).where(RunRow.uid == uid).values(mlflow_run_id=mlflow_run_id)
-        return _change(session.execute(statement))
+        row = session.scalar(select(RunRow).where(RunRow.uid == uid))
+        if row is None:
+            return False
+        check_row(row)
+        row.mlflow_run_id = mlflow_run_id
+        return True
 
 
 def get_run(database: Database, run_id: int) -> RunRecord:
@@ -270,13 +302,12 @@ def _of_finished_runs(statement: Any) -> Any:
     return statement.outerjoin(RunRow, CheckpointRow.run_id == RunRow.id).where(finished)
 
 
-def _running(run_id: int) -> Any:
-    return update(RunRow).where(RunRow.id == run_id, RunRow.status == "running")
-
-
-def _change(result: Any) -> bool:
-    assert isinstance(result, CursorResult)
-    return bool(result.rowcount == 1)
+def _run(session: Session, run_id: int) -> RunRow | None:
+    """A run that is about to be changed, as it was written."""
+    row = session.get(RunRow, run_id)
+    if row is not None:
+        check_row(row)
+    return row
 
 
 def _metrics(metrics: Mapping[str, float] | None) -> str:

@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from contingencies.errors import ConflictError, NotFoundError, UsageError
 from registry.engine import Database
+from registry.row_digests import check_row
 from registry.schema import ROLES, SessionRow, TokenRow
 from registry.store.events import now, record
 from registry.texts import is_name
@@ -112,6 +113,7 @@ def find(database: Database, secret: str) -> Token | None:
             return None
     if not hmac.compare_digest(_digest(secret), known) or row is None:
         return None
+    check_row(row)  # a role that was raised by hand must not count
     token = _token(row)
     return token if token.state == "active" else None
 

@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from contingencies.errors import IntegrityError
 from registry.artifacts import Artifacts
-from registry.schema import HeadRow
-from registry.store import heads, runs
+from registry.query import Registry
+from registry.schema import DeploymentRow, HeadRow
+from registry.store import heads, maintenance, runs
 from registry.upkeep import collect_garbage, verify
 from tests.registry.makers import Zoo, contingency, head, measured, own_system_contingency
 
@@ -90,7 +92,7 @@ def test_a_digest_that_points_outside_the_store_is_refused(store: Artifacts, dig
 
 @given(st.binary(max_size=1000))
 def test_whatever_is_put_comes_back(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
-    store = Artifacts(tmp_path_factory.getbasetemp() / "put")
+    store = Artifacts(tmp_path_factory.getbasetemp())
     assert store.get(store.put(content)) == content
 
 
@@ -155,6 +157,52 @@ def test_verify_notices_a_head_that_belongs_to_another_row(zoo: Zoo) -> None:
     assert any("not what its row says" in problem for problem in verify(home).problems)
 
 
+ALTERATIONS = {
+    "systems": "name = 'ieee39'",
+    "contingencies": "spec_json = spec_json || ' '",
+    "datasets": "fraction = 0.5",
+    "runs": "seed = 8",
+    "run_members": "dataset_id = NULL",
+    "checkpoints": "parameters = 11",
+    "checkpoint_members": "expert = 3",
+    "heads": "strict_mae_s = 1e-9",
+    "deployments": "forced = NOT forced",
+}
+
+
+@pytest.mark.parametrize("table", ALTERATIONS)
+def test_verify_notices_a_value_that_was_altered_behind_its_back(zoo: Zoo, table: str) -> None:
+    home, row, *_ = _furnished(zoo)
+    dataset = runs.add_dataset(home.database, row.id, "a" * 64, {}, 0.2, 7)
+    settings = {"config": {}, "seed": 1, "fraction": 1, "code_version": ""}
+    runs.start_run(home.database, "moe", "m", [(row.id, dataset.id)], **settings)
+    assert verify(home).problems == []
+    with home.database.engine.begin() as connection:
+        connection.execute(text(f"UPDATE {table} SET {ALTERATIONS[table]}"))
+    problems = verify(home).problems
+    assert problems and all(f"of {table} is not what was written" in problem for problem in problems)
+
+
+def test_a_head_whose_row_points_to_another_contingencys_file_does_not_answer(zoo: Zoo) -> None:
+    home, _, made, _ = _furnished(zoo)
+    other = home.add_head(home.register([contingency("fault-b", 0.3)])[0].row, head(0.9), measured())
+    with home.database.write() as session:  # with a digest of its own, as a clever forger would
+        session.get_one(HeadRow, made.id).digest = other.digest
+    with Registry.open(zoo.path, zoo.url) as asked, pytest.raises(IntegrityError, match="another contingency"):
+        asked.cct("fault-a", 0.9)
+    assert any("another contingency" in problem for problem in verify(home).problems)
+
+
+def test_a_deployment_that_points_to_another_contingencys_head_does_not_answer(zoo: Zoo) -> None:
+    home, *_ = _furnished(zoo)
+    other = home.add_head(home.register([contingency("fault-b", 0.3)])[0].row, head(0.9), measured())
+    with home.database.write() as session:
+        session.get_one(DeploymentRow, 1).head_id = other.id
+    with Registry.open(zoo.path, zoo.url) as asked, pytest.raises(IntegrityError, match="uses a head of 'fault-b'"):
+        asked.cct("fault-a", 0.9)
+    assert any("uses a head of fault-b" in problem for problem in verify(home).problems)
+
+
 # --- gc ---------------------------------------------------------------------------------------
 
 
@@ -180,6 +228,41 @@ def test_gc_spares_young_files_and_clears_up_after_killed_writers(zoo: Zoo) -> N
     os.utime(torn, (0, 0))
     assert [file.path for file in collect_garbage(home, delete=True).files] == [torn]
     assert not torn.exists()
+
+
+def test_gc_spares_a_file_that_is_referred_to_again_after_it_was_listed(zoo: Zoo, monkeypatch) -> None:
+    home, row, *_ = _furnished(zoo)
+    weights = b"weights that were given up"
+    orphan = home.artifacts.put(weights)
+    os.utime(home.artifacts.path(orphan), (0, 0))
+    listed = type(home.artifacts).files
+
+    def files(store: Artifacts):
+        found = list(listed(store))
+        home.add_checkpoint(weights, 10, "kind", {row.id: 0})  # meanwhile
+        os.utime(store.path(orphan), (0, 0))
+        return found
+
+    monkeypatch.setattr(type(home.artifacts), "files", files)
+    assert collect_garbage(home, delete=True).files == []
+    assert home.artifacts.get(orphan) == weights
+
+
+def test_gc_spares_a_file_that_became_young_after_it_was_listed(zoo: Zoo, monkeypatch) -> None:
+    home, *_ = _furnished(zoo)
+    orphan = home.artifacts.put(b"somebody is about to refer to me")
+    os.utime(home.artifacts.path(orphan), (0, 0))
+    referred_to = maintenance.references
+
+    def references(*arguments, **options):
+        os.utime(home.artifacts.path(orphan))
+        return referred_to(*arguments, **options)
+
+    file = next(f for f in home.artifacts.files() if f.digest == orphan)
+    monkeypatch.setattr(type(home.artifacts), "files", lambda store: [file])
+    monkeypatch.setattr(maintenance, "references", references)
+    assert collect_garbage(home, delete=True).files == []
+    assert home.artifacts.get(orphan)
 
 
 def test_content_that_is_stored_again_is_young_again(store: Artifacts) -> None:

@@ -1,14 +1,17 @@
 """Deploying: one active head per slot, a gate, rollback along the history, an indelible log."""
 
+import math
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, select, update
 from sqlalchemy.exc import DatabaseError
 
-from contingencies.errors import ConflictError, GateError, IntegrityError, NotFoundError, UsageError
+from contingencies.errors import ConflictError, GateError, IntegrityError, NotFoundError, UsageError, ZooError
+from registry.records import DeploymentRecord
 from registry.schema import DeploymentRow, EventRow
 from registry.store import deployments, events, heads
+from registry.store.deployments import Gate
 from registry.store.heads import Statuses
 from tests.registry.makers import Zoo, contingency, head, measured
 
@@ -56,6 +59,28 @@ def test_a_head_beyond_the_gate_is_refused_unless_forced_with_a_reason(zoo: Zoo,
     last = events.events_of(home.database, "fault-a")[-1]
     assert last.reason == "storm" and objection in last.detail["forced_against"][0]
     assert deployments.active(home.database, "fault-a").head_id == made.id
+
+
+@pytest.mark.parametrize(
+    "limits", [{"mae_s": math.nan}, {"max_s": math.inf}, {"disagreement": math.nan}, {"max_s": -1}]
+)
+def test_a_gate_without_finite_limits_is_refused(limits) -> None:
+    with pytest.raises(UsageError, match="finite"):
+        Gate(**limits)
+
+
+def test_a_head_whose_error_is_not_a_number_is_neither_stored_nor_let_through_the_gate(zoo: Zoo) -> None:
+    home, row, made = zoo.with_head()
+    with pytest.raises(UsageError, match="finite"):
+        home.add_head(row, head(0.8), measured(mae_s=math.nan, max_s=math.nan))
+    wrong = replace(made, strict_mae_s=math.nan, strict_max_s=math.nan)
+    assert len(Gate().objections(wrong)) == 2
+
+
+def test_a_row_number_beyond_all_databases_is_a_sentence(zoo: Zoo) -> None:
+    home, *_ = zoo.with_head()
+    with pytest.raises(ZooError):
+        heads.get(home.database, 99999999999999999999)
 
 
 def test_a_good_head_deployed_with_force_is_not_marked_as_forced(zoo: Zoo) -> None:
@@ -119,16 +144,20 @@ def test_deploying_the_head_that_answers_changes_nothing_so_that_a_rollback_lead
     assert home.rollback("fault-a").head_id == first.id
 
 
+def values_of(deployment: DeploymentRecord) -> dict[str, object]:
+    left_out = ("id", "row_digest")
+    return {c.name: getattr(deployment, c.name) for c in DeploymentRow.__table__.columns if c.name not in left_out}
+
+
 def test_a_rollback_passes_over_deployments_of_the_same_head_in_an_older_history(zoo: Zoo) -> None:
     home, row, first = zoo.with_head()
     second = home.add_head(row, head(0.8), measured())
     home.deploy("fault-a", first.id, reason="first")
     earlier = home.deploy("fault-a", second.id, reason="second")
     with home.database.write() as session:  # as older versions did when the active head was deployed once more
-        columns = [column.name for column in DeploymentRow.__table__.columns if column.name != "id"]
-        values = {name: getattr(earlier, name) for name in columns}
-        session.execute(update(DeploymentRow).where(DeploymentRow.id == earlier.id).values(active=False))
-        session.execute(insert(DeploymentRow).values(values | {"previous_id": earlier.id}))
+        session.get_one(DeploymentRow, earlier.id).active = False
+        session.flush()
+        session.add(DeploymentRow(**values_of(earlier) | {"previous_id": earlier.id}))
     assert home.rollback("fault-a").head_id == first.id
 
 
@@ -196,9 +225,8 @@ def test_a_damaged_head_is_neither_deployed_nor_rolled_back_to(zoo: Zoo) -> None
 def test_the_database_itself_refuses_a_second_active_deployment(zoo: Zoo) -> None:
     home, _, made = zoo.with_head()
     active = home.deploy("fault-a", reason="x")
-    values = {c.name: getattr(active, c.name) for c in DeploymentRow.__table__.columns if c.name != "id"}
     with pytest.raises(ConflictError), home.database.write() as session:
-        session.execute(insert(DeploymentRow).values(**values))
+        session.add(DeploymentRow(**values_of(active)))
     assert made.id == deployments.active(home.database, "fault-a").head_id
 
 

@@ -14,8 +14,7 @@ import pytest
 import registry
 from contingencies.errors import IntegrityError, NotFoundError, UsageError
 from registry import CCTAnswer, Registry, changes
-from registry.changes import PostgresChanges, SqliteChanges
-from registry.store import deployments
+from registry.changes import PostgresChanges
 from tests.registry.makers import EDGE, Zoo, contingency, head, measured
 
 
@@ -102,40 +101,6 @@ def test_a_change_by_another_process_is_seen_by_the_next_call(zoo: Zoo, monkeypa
         elsewhere(zoo, "retire")
         with pytest.raises(NotFoundError):
             asked.cct("fault-a", 0.9)
-
-
-def test_both_ways_of_noticing_a_change_on_sqlite_agree(sqlite_zoo: Zoo, monkeypatch) -> None:
-    home, row, first = sqlite_zoo.with_head(level=0.7)
-    home.deploy("fault-a", first.id, reason="x")
-    mapped = SqliteChanges(home.database)
-    monkeypatch.setattr(SqliteChanges, "_map_index", lambda self: None)
-    counted = SqliteChanges(home.database)
-    assert isinstance(mapped.stamp(), bytes) and not isinstance(counted.stamp(), bytes)
-    for change in (
-        lambda: home.add_head(row, head(0.8), measured()),
-        lambda: home.deploy("fault-a", reason="y"),
-        lambda: home.rollback("fault-a"),
-        lambda: home.database.engine.connect().exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)").close(),
-        lambda: home.deploy("fault-a", reason="z"),
-        lambda: elsewhere(sqlite_zoo, "rollback"),
-    ):
-        before = mapped.stamp(), counted.stamp()
-        assert before == (mapped.stamp(), counted.stamp())
-        change()
-        assert counted.stamp() == before[1] or mapped.stamp() != before[0]
-    second = deployments.choose_head(home.database, "fault-a", None)
-    for turn in range(50):  # every single commit
-        before = mapped.stamp(), counted.stamp()
-        home.deploy("fault-a", (second, first)[turn % 2].id, reason="again")
-        assert mapped.stamp() != before[0] and counted.stamp() != before[1]
-    with Registry.open(sqlite_zoo.path) as asked:
-        assert asked.cct("fault-a", 0.9).head == first.id
-        elsewhere(sqlite_zoo, "rollback")
-        elsewhere(sqlite_zoo, "retire")
-        with pytest.raises(NotFoundError):
-            asked.cct("fault-a", 0.9)
-    mapped.close()
-    counted.close()
 
 
 def test_a_loaded_head_is_not_read_again_while_nothing_changes(zoo: Zoo) -> None:

@@ -1,6 +1,5 @@
 """Required times: set with a reason, replaced, removed, and every change on record."""
 
-import json
 import math
 
 import pytest
@@ -27,7 +26,7 @@ def test_a_required_time_is_set_replaced_and_removed_on_record(zoo: Zoo) -> None
     remove_required(home.database, "fault-a", "line taken down")
     assert required_times(home.database) == {}
     log = [event for event in events.events_of(home.database, "fault-a") if event.action == "require"]
-    changes = [json.loads(event.detail_json) for event in log]
+    changes = [event.detail for event in log]
     assert [(change["before_s"], change["required_s"]) for change in changes] == [
         (None, 0.12),
         (0.12, 0.1),

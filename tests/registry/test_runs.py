@@ -3,7 +3,6 @@
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import update
 
 from contingencies.errors import ConflictError, NotFoundError, UsageError
 from registry.home import Home
@@ -51,8 +50,7 @@ def test_a_silent_run_becomes_stale_and_learns_that_it_was_given_up(zoo: Zoo) ->
     member = registered(home)
     silent, alive = start(home, member), start(home, member)
     with home.database.write() as session:
-        past = now() - timedelta(minutes=20)
-        session.execute(update(RunRow).where(RunRow.id == silent.id).values(heartbeat_at=past))
+        session.get_one(RunRow, silent.id).heartbeat_at = now() - timedelta(minutes=20)
     assert [r.id for r in runs.mark_stale(home.database, timedelta(minutes=10))] == [silent.id]
     assert runs.mark_stale(home.database, timedelta(minutes=10)) == []
     assert not runs.heartbeat(home.database, silent.id)

@@ -1,8 +1,12 @@
 """Schema and backends: created on first use, upgraded with data, refused when newer, secrets kept."""
 
+import sqlite3
+import stat
 import subprocess
 import sys
+from pathlib import Path
 
+import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
@@ -11,14 +15,18 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import text
 
 from contingencies.errors import ConflictError, IntegrityError, UsageError, ZooError
-from registry.engine import open_database, safe_url
+from registry.artifacts import Artifacts
+from registry.engine import open_database
 from registry.home import Home
 from registry.query import Registry
-from registry.schema import SCHEMA_VERSION, SCHEMA_VERSIONS, Base
+from registry.schema import SCHEMA_VERSION, SCHEMA_VERSIONS, Base, SystemRow
+from registry.store import benchmarks, deployments, events, runs
 from registry.store import contingencies as store
-from registry.store import deployments, events, runs
 from registry.upkeep import verify
+from registry.urls import safe_url
 from tests.registry.makers import Zoo, contingency
+
+SCHEMAS = Path(__file__).parents[1] / "fixtures" / "schemas"
 
 
 def test_the_migrations_build_exactly_the_tables_of_the_schema(zoo: Zoo) -> None:
@@ -35,42 +43,40 @@ def test_every_shipped_migration_is_a_known_version_in_order() -> None:
     assert tuple(s.revision for s in reversed(list(scripts.walk_revisions()))) == SCHEMA_VERSIONS
 
 
-def downgrade_to_first(zoo: Zoo) -> None:
-    """Turn a current registry into one as the first version made it, data and all."""
+def stored_registry(zoo: Zoo, version: str) -> None:
+    """Put a registry in place as that version's release left it (tests/fixtures/schemas/make.py)."""
+    zoo.path.mkdir()
+    Artifacts(zoo.path).put((SCHEMAS / "head.json").read_bytes())
+    if zoo.url is None:
+        with sqlite3.connect(zoo.path / "registry.db") as connection:
+            connection.executescript((SCHEMAS / f"{version}.sqlite.sql").read_text())
+    else:
+        with psycopg.connect(zoo.url) as connection:
+            connection.execute((SCHEMAS / f"{version}.postgresql.sql").read_text())
+
+
+@pytest.mark.parametrize("version", SCHEMA_VERSIONS)
+def test_a_registry_of_every_past_schema_is_upgraded_in_place_with_its_data(zoo: Zoo, version: str) -> None:
+    stored_registry(zoo, version)
     home = zoo.again()
-    with home.database.engine.begin() as connection:
-        if zoo.url is None:
-            connection.execute(text("DROP TRIGGER events_refuse_update"))
-            connection.execute(text("DROP TRIGGER events_refuse_delete"))
-        else:
-            connection.execute(text("DROP TRIGGER events_refuse ON events"))
-            connection.execute(text("DROP FUNCTION events_refuse"))
-        for table in ("benchmark_numbers", "token_sessions", "tokens", "required_times"):
-            connection.execute(text(f"DROP TABLE {table}"))
-        connection.execute(text("ALTER TABLE checkpoints DROP COLUMN parent_id"))
-        connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
-    home.close()
-
-
-def test_an_older_schema_is_upgraded_in_place_with_its_data(zoo: Zoo) -> None:
-    home, row, made = zoo.with_head()
-    checkpoint = home.add_checkpoint(b"weights", 10, "kind", {row.id: 0})
-    home.deploy("fault-a", reason="before the upgrade")
-    home.close()
-    downgrade_to_first(zoo)
-    after = zoo.again()
-    assert deployments.active(after.database, "fault-a").reason == "before the upgrade"
-    assert after.load_head(deployments.active(after.database, "fault-a").head).answer(0.9)[0] == 0.7
-    assert runs.get_checkpoint(after.database, checkpoint.id).parent_id is None
-    assert [e.action for e in events.events_of(after.database, "fault-a")] == ["register", "distill", "deploy"]
-    child = after.add_checkpoint(b"more", 10, "kind", {row.id: 0}, parent_id=checkpoint.id)
-    assert runs.get_checkpoint(after.database, child.id).parent_id == checkpoint.id
-    with pytest.raises(Exception, match="append-only"), after.database.engine.begin() as connection:
-        connection.execute(text("DELETE FROM events"))
-    assert verify(after).problems == []
-    with after.database.engine.connect() as connection:
+    deployed = deployments.active(home.database, "fault-a")
+    assert deployed.reason == "before the upgrade"
+    assert home.load_head(deployed.head).answer(0.9)[0] == 0.7
+    assert [e.action for e in events.events_of(home.database, "fault-a")] == ["register", "distill", "deploy"]
+    checkpoint = runs.get_checkpoint(home.database, 1)
+    assert checkpoint.parent_id is None and checkpoint.run is not None and checkpoint.run.config == {"steps": 5}
+    numbers = benchmarks.numbers_of(home.database, "runtime")
+    assert [number.value for number in numbers] == ([1.5] if version >= "0003" else [])
+    assert verify(home).problems == []
+    child = home.add_checkpoint(b"more", 10, "kind", {1: 0}, parent_id=checkpoint.id)
+    assert runs.get_checkpoint(home.database, child.id).parent_id == checkpoint.id
+    for change in ("DELETE FROM events", "UPDATE events SET reason = 'x'"):
+        with pytest.raises(Exception, match="append-only"), home.database.engine.begin() as connection:
+            connection.execute(text(change))
+    with home.database.engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
-    assert made.id == deployments.active(after.database, "fault-a").head_id
+    with Registry.open(zoo.path, zoo.url) as asked:
+        assert asked.cct("fault-a", 0.9)[:2] == (0.7, pytest.approx(0.5))
 
 
 def test_a_newer_schema_is_refused_with_a_sentence_and_left_alone(zoo: Zoo) -> None:
@@ -100,6 +106,30 @@ def test_a_file_that_is_no_database_is_reported_as_damaged(tmp_path) -> None:
     (tmp_path / "registry.db").write_bytes(b"This is a shopping list." * 100)
     with pytest.raises(IntegrityError, match="damaged"):
         Home.open(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", "no tables", "other tables"])
+def test_a_file_without_a_registry_is_never_taken_for_a_new_one(tmp_path, content) -> None:
+    path = tmp_path / "registry.db"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        with sqlite3.connect(path) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
+            if content == "other tables":
+                connection.execute("CREATE TABLE groceries (name TEXT)")
+    for create in (True, False):
+        with pytest.raises(IntegrityError, match="no registry") as raised:
+            Home.open(tmp_path, create=create)
+        assert raised.value.exit_code == 7
+
+
+def test_only_the_owner_may_look_into_a_new_home_and_its_database(tmp_path) -> None:
+    with Home.open(tmp_path / "home") as home:
+        home.register([contingency()])
+        for path in (tmp_path / "home").glob("registry.db*"):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600, path
+    assert stat.S_IMODE((tmp_path / "home").stat().st_mode) == 0o700
 
 
 def test_a_home_that_cannot_be_made_is_a_sentence(tmp_path) -> None:
@@ -141,6 +171,7 @@ def test_readers_do_not_wait_for_a_writer(zoo: Zoo) -> None:
     home, *_ = zoo.with_head()
     other = zoo.again()
     with home.database.write() as session:
-        session.execute(text("UPDATE systems SET name = 'renamed'"))
+        session.get_one(SystemRow, 1).name = "renamed"
+        session.flush()
         assert store.find(other.database, "fault-a").system.name == "ieee30"
     assert store.find(other.database, "fault-a").system.name == "renamed"

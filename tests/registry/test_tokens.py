@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 import pytest
-from sqlalchemy import text, update
+from sqlalchemy import text
 
 from contingencies.errors import ConflictError, NotFoundError, UsageError
 from registry.schema import SessionRow, TokenRow
@@ -59,11 +59,11 @@ def test_an_expired_token_and_an_expired_session_open_nothing(sqlite_zoo: Zoo) -
     token, secret = tokens.create(database, "scada", "read", days=1)
     cookie, _ = tokens.begin_session(database, token)
     with database.write() as session:
-        session.execute(update(SessionRow).values(expires_at=now() - timedelta(seconds=1)))
+        session.get_one(SessionRow, 1).expires_at = now() - timedelta(seconds=1)
     assert tokens.find(database, cookie) is None
     assert tokens.find(database, secret) == token
     with database.write() as session:
-        session.execute(update(TokenRow).values(expires_at=now() - timedelta(seconds=1)))
+        session.get_one(TokenRow, 1).expires_at = now() - timedelta(seconds=1)
     assert tokens.find(database, secret) is None
     assert tokens.tokens(database)[0].state == "expired"
 

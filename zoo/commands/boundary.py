@@ -8,6 +8,7 @@ import click
 
 from contingencies.tables import csv_text
 from zoo.commands.options import (
+    ROW_NUMBER,
     alpha_option,
     csv_option,
     file_option,
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from zoo.surrogates.checkpoints import Loaded
 
 checkpoint_option = click.option(
-    "--checkpoint", type=click.IntRange(1), metavar="ID", help="Which checkpoint; default: the newest of NAME."
+    "--checkpoint", type=ROW_NUMBER, metavar="ID", help="Which checkpoint; default: the newest of NAME."
 )
 severities_option = alpha_option("the 50 between those of the training grid")
 reference_option = click.option(

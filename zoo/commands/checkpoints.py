@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.options import json_option, registry_options
+from zoo.commands.options import ROW_NUMBER, json_option, registry_options
 from zoo.commands.output import print_json
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ SHOWN = 4  # members named in a line of text
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="The newest so many.")
+@click.option("--limit", type=ROW_NUMBER, default=100, show_default=True, help="The newest so many.")
 @registry_options
 @json_option
 def checkpoints(name: str | None, limit: int, home: str, registry: str | None, as_json: bool) -> None:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.options import alias_option, gate_options, json_option, registry_options
+from zoo.commands.options import ROW_NUMBER, alias_option, gate_options, json_option, registry_options
 from zoo.commands.output import print_json
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def _report(row: "DeploymentRecord") -> dict[str, Any]:
 
 @click.command()
 @click.argument("name")
-@click.option("--head", "head_id", type=click.IntRange(1), help="Number of the head; default: the newest.")
+@click.option("--head", "head_id", type=ROW_NUMBER, help="Number of the head; default: the newest.")
 @alias_option
 @click.option("--reason", required=True, help="Why, for the record.")
 @click.option("--force", is_flag=True, help="Deploy although the measured error exceeds the limit; it is recorded.")

@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
-from zoo.commands.options import budget_options, data_options, json_option, registry_options, resume_option
+from zoo.commands.options import ROW_NUMBER, budget_options, data_options, json_option, registry_options, resume_option
 from zoo.commands.output import print_json
 from zoo.commands.progress import progress
 
 
 @click.command("add-expert")
-@click.argument("checkpoint", type=click.IntRange(1))
+@click.argument("checkpoint", type=ROW_NUMBER)
 @click.argument("name")
 @data_options("Part of NAME's training scenarios.")
 @budget_options("Takes less than a fifth of the time of train-moe at this budget.")
@@ -70,7 +70,7 @@ def add_expert(
 
 
 @click.command("remove-expert")
-@click.argument("checkpoint", type=click.IntRange(1))
+@click.argument("checkpoint", type=ROW_NUMBER)
 @click.argument("name")
 @registry_options
 @json_option

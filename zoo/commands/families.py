@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zoo.commands.options import (
+    FINITE,
     csv_option,
     executor_options,
     file_option,
@@ -87,7 +88,7 @@ def generate_contingencies(
 @click.command()
 @click.argument("system")
 @recipe_options()
-@click.option("--alpha", type=float, default=1.0, show_default=True, help="Severity.")
+@click.option("--alpha", type=FINITE, default=1.0, show_default=True, help="Severity.")
 @click.option(
     "--reference",
     type=click.Choice(["strict", "fast", "dae"]),

@@ -15,6 +15,29 @@ MAX_SEVERITIES = 1_000_000
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
+LARGEST = 1e12  # no quantity of a grid, and no duration, comes near it
+
+
+class Finite(click.FloatRange):
+    """A number that is finite and lies in a range; NaN, which passes every comparison, is refused."""
+
+    def __init__(self, low: float = -LARGEST, high: float = LARGEST) -> None:
+        super().__init__(low, high)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = click.FLOAT.convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return float(super().convert(number, param, ctx))
+
+    def _describe_range(self) -> str:
+        return "finite" if self.min == -LARGEST else super()._describe_range()
+
+
+FINITE = Finite()
+ROW_NUMBER = click.IntRange(1, 2**31 - 1)  # what both databases can number
+JOBS = click.IntRange(1, 10_000)
+
 file_option = click.Path(dir_okay=False, path_type=Path)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
@@ -60,9 +83,7 @@ registry_options = together(
     ),
 )
 executor_options = together(
-    click.option(
-        "--jobs", type=click.IntRange(min=1), help="Worker processes of one thread each.  [default: one per core]"
-    ),
+    click.option("--jobs", type=JOBS, help="Worker processes of one thread each.  [default: one per core]"),
     click.option(
         "--cluster", metavar="URL", help="Scheduler of a Dask cluster, as tcp://host:8786; its workers see the home."
     ),
@@ -84,7 +105,7 @@ family_options = together(
 def data_options(fraction: str = "Part of the training scenarios.") -> Decorator:
     """--fraction and --seed."""
     return together(
-        click.option("--fraction", type=float, default=1.0, show_default=True, help=fraction),
+        click.option("--fraction", type=FINITE, default=1.0, show_default=True, help=fraction),
         click.option("--seed", type=click.IntRange(0, 2**31), default=0, show_default=True, help="Weights and data."),
     )
 
@@ -103,8 +124,8 @@ def budget_options(
             show_default=True,
             help=budget,
         ),
-        click.option("--minutes", type=float, help=minutes),
-        click.option("--steps", type=int, help=steps),
+        click.option("--minutes", type=FINITE, help=minutes),
+        click.option("--steps", type=click.IntRange(1, 10**9), help=steps),
     )
 
 
@@ -135,9 +156,9 @@ training_options = together(  # of every command that only trains
 alias_option = click.option("--alias", default="production", show_default=True, help="Which deployment of a name.")
 gate_options = together(
     click.option(
-        "--max-mean-ms", type=click.FloatRange(0), default=2.0, show_default=True, help="Gate: largest mean error."
+        "--max-mean-ms", type=Finite(0, 1e9), default=2.0, show_default=True, help="Gate: largest mean error."
     ),
-    click.option("--max-ms", type=click.FloatRange(0), default=10.0, show_default=True, help="Gate: largest error."),
+    click.option("--max-ms", type=Finite(0, 1e9), default=10.0, show_default=True, help="Gate: largest error."),
 )
 
 # --- families ---------------------------------------------------------------------------------
@@ -164,22 +185,24 @@ def recipe_options(required: bool = True) -> Decorator:
             required=required,
             help="Make a family: how every member is cleared.",
         ),
-        click.option("--position", type=float, help="Line faults: fraction from the lower bus number.  [default: 0.5]"),
-        click.option("--shunt-g", type=float, help="Bus faults: conductance at severity 1, pu.  [default: 0]"),
-        click.option("--shunt-b", type=float, help="Bus faults: susceptance at severity 1, pu.  [default: -100]"),
         click.option(
-            "--coefficient", type=float, help="Mechanical: relative change of P_m at severity 1.  [default: 1.25]"
+            "--position", type=FINITE, help="Line faults: fraction from the lower bus number.  [default: 0.5]"
         ),
-        click.option("--factor", type=float, help="set-mechanical: post-clearing P_m over pre-fault P_m."),
-        click.option("--t-f", type=float, help="Fault applied, s.  [default: 0.2]"),
-        click.option("--T", "t_end", type=float, help="End of the study, s.  [default: 2.5]"),
-        click.option("--t-c", type=(float, float), help="First and last clearing instant, s.  [default: 0.21 1.21]"),
-        click.option("--max-separation", type=float, help="Admissible rotor-angle separation, rad.  [default: pi]"),
+        click.option("--shunt-g", type=FINITE, help="Bus faults: conductance at severity 1, pu.  [default: 0]"),
+        click.option("--shunt-b", type=FINITE, help="Bus faults: susceptance at severity 1, pu.  [default: -100]"),
+        click.option(
+            "--coefficient", type=FINITE, help="Mechanical: relative change of P_m at severity 1.  [default: 1.25]"
+        ),
+        click.option("--factor", type=FINITE, help="set-mechanical: post-clearing P_m over pre-fault P_m."),
+        click.option("--t-f", type=FINITE, help="Fault applied, s.  [default: 0.2]"),
+        click.option("--T", "t_end", type=FINITE, help="End of the study, s.  [default: 2.5]"),
+        click.option("--t-c", type=(FINITE, FINITE), help="First and last clearing instant, s.  [default: 0.21 1.21]"),
+        click.option("--max-separation", type=FINITE, help="Admissible rotor-angle separation, rad.  [default: pi]"),
     )
 
 
 severity_option = click.option(
-    "--severity", type=(float, float), help="Smallest and largest severity of the family.  [default: 0 1]"
+    "--severity", type=(FINITE, FINITE), help="Smallest and largest severity of the family.  [default: 0 1]"
 )
 
 

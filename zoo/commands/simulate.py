@@ -7,6 +7,7 @@ import click
 
 from contingencies.tables import csv_text
 from zoo.commands.options import (
+    FINITE,
     alpha_option,
     csv_option,
     file_option,
@@ -39,8 +40,8 @@ reference_option = click.option(
 
 @click.command()
 @click.argument("name")
-@click.option("--alpha", type=float, required=True, help="Severity.")
-@click.option("--t-c", type=float, required=True, help="Clearing instant on the simulation clock, s.")
+@click.option("--alpha", type=FINITE, required=True, help="Severity.")
+@click.option("--t-c", type=FINITE, required=True, help="Clearing instant on the simulation clock, s.")
 @reference_option
 @click.option("--plot", type=file_option, help="Write a figure of angles and speeds (PNG, SVG or PDF).")
 @csv_option("the trajectory")

@@ -2,14 +2,14 @@
 
 import click
 
-from zoo.commands.options import json_option, registry_options
+from zoo.commands.options import Finite, json_option, registry_options
 from zoo.commands.output import print_json
 
 
 @click.command("sync-runs")
 @click.option(
     "--stale-minutes",
-    type=click.FloatRange(0),
+    type=Finite(0, 1e9),
     default=10.0,
     show_default=True,
     help="Give up runs that have been silent for so long.",
@@ -33,7 +33,7 @@ def sync_runs(stale_minutes: float, home: str, registry: str | None, as_json: bo
 
 @click.command()
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", type=int, default=5000, show_default=True, help="Port to listen on.")
+@click.option("--port", type=click.IntRange(1, 65535), default=5000, show_default=True, help="Port to listen on.")
 @registry_options
 @json_option
 def ui(host: str, port: int, home: str, registry: str | None, as_json: bool) -> None:

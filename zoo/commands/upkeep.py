@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import click
 
-from zoo.commands.options import json_option, registry_options
+from zoo.commands.options import Finite, json_option, registry_options
 from zoo.commands.output import print_json
 
 
@@ -39,7 +39,7 @@ def verify(home: str, registry: str | None, as_json: bool) -> None:
 @click.option("--heads", is_flag=True, help="Also heads that were never deployed and have a newer one.")
 @click.option(
     "--grace-minutes",
-    type=click.FloatRange(0),
+    type=Finite(0, 1e9),
     default=60.0,
     show_default=True,
     help="Spare younger files: a running command may be about to refer to them.",

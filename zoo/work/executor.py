@@ -43,6 +43,8 @@ class Executor(ABC):
 
 def make_executor(jobs: int | None = None, cluster: str | None = None) -> Executor:
     """Local processes, `jobs` of them (default: one per core; 1 stays in this process), or a Dask cluster."""
+    if cluster is not None and jobs is not None:
+        raise UsageError("--jobs has no meaning beside --cluster, whose workers are its own; leave one of them out.")
     if cluster is not None:
         return DaskCluster(cluster)
     if jobs is not None and jobs < 1:

@@ -147,6 +147,8 @@ def test_what_is_no_address_of_a_cluster_is_refused_at_once(address):
 def test_jobs_and_cluster_choose_the_executor():
     assert isinstance(make_executor(1), Serial)
     assert isinstance(make_executor(3), LocalProcesses)
-    assert isinstance(make_executor(3, "tcp://127.0.0.1:1"), DaskCluster)
+    assert isinstance(make_executor(None, "tcp://127.0.0.1:1"), DaskCluster)
+    with pytest.raises(UsageError, match="beside --cluster"):
+        make_executor(3, "tcp://127.0.0.1:1")
     with pytest.raises(UsageError, match="--jobs"):
         make_executor(0)
