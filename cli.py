@@ -40,7 +40,7 @@ COMMANDS = {  # name -> module of zoo.commands that holds it
     "train-separate": "train_family",
     "benchmark": "benchmark",
     "boundary": "boundary",
-    "certify": "boundary",
+    "certify": "certify",
     "simulate": "simulate",
     "reference-cct": "simulate",
 }

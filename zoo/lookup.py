@@ -10,6 +10,7 @@ from contingencies.library import (
     System,
     load_contingency,
     load_system,
+    shipped_contingencies,
     shipped_systems,
 )
 from contingencies.reading import is_system_file
@@ -83,8 +84,6 @@ def find_registered(home: Home, reference: str) -> ContingencyRecord:
     try:
         return store.find(home.database, reference)
     except NotFoundError:
-        from contingencies.library import shipped_contingencies
-
         if reference not in shipped_contingencies():
             raise
         return home.register([load_contingency(reference)])[0].row

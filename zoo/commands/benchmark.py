@@ -144,9 +144,9 @@ def _print_stored(home: Path, registry: str | None, names: list[str], all_wanted
     rows = []
     with suppress(NotFoundError), Home.open(home, registry, create=False) as opened:  # no registry, no numbers
         rows = newest_numbers(opened.database, names)
-    found = {row.entry for row in rows}
-    missing = [name for name in names if name not in found]
-    if missing and (all_wanted or not found):
+    stored_entries = {row.entry for row in rows}
+    missing = [name for name in names if name not in stored_entries]
+    if missing and (all_wanted or not stored_entries):
         raise NotFoundError(f"no numbers of {missing[0]} are stored; 'cct-zoo benchmark {missing[0]}' finds them.")
     rows.sort(key=lambda row: names.index(row.entry))
     if as_json:

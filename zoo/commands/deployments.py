@@ -159,16 +159,16 @@ def history(name: str, alias: str | None, home: str, registry: str | None, as_js
                 "parent": row.parent_id,
             }
         log = events.events_of(opened.database, bare, *models)
-    told = [_event(event) | models.get(event.subject, {}) for event in log]
-    told = [event for event in told if alias is None or event.get("alias", alias) == alias]
+    entries = [_event(event) | models.get(event.subject, {}) for event in log]
+    entries = [event for event in entries if alias is None or event.get("alias", alias) == alias]
     by_number = {row.id: _report(row) for row in rows}
-    for event in told:
+    for event in entries:
         if event["action"] in ("deploy", "rollback") and event["deployment"] in by_number:
             by_number[event["deployment"]]["replaced_head"] = event["replaced_head"]
     if as_json:
-        print_json({"contingency": name, "deployments": list(by_number.values()), "events": told})
+        print_json({"contingency": name, "deployments": list(by_number.values()), "events": entries})
         return
-    for event in told:
+    for event in entries:
         deployment = by_number.get(event.get("deployment", 0), {})
         until = ""
         if event["action"] in ("deploy", "rollback"):

@@ -42,8 +42,8 @@ def systems(as_json: bool) -> None:
 def contingencies(home: str, registry: str | None, as_json: bool) -> None:
     """List the contingencies: registered ones with version and deployments, and shipped ones."""
     listed = _registered(home, registry)
-    known = {entry["contingency"] for entry in listed}
-    listed += [entry for entry in _shipped() if entry["contingency"] not in known]
+    registered = {entry["contingency"] for entry in listed}
+    listed += [entry for entry in _shipped() if entry["contingency"] not in registered]
     listed.sort(key=lambda entry: entry["contingency"])
     if as_json:
         print_json(listed)

@@ -6,18 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.options import (
-    FINITE,
-    csv_option,
-    executor_options,
-    file_option,
-    json_option,
-    recipe_of,
-    recipe_options,
-    severity_option,
-)
+from zoo.commands.options import FINITE, csv_option, executor_options, file_option, json_option
 from zoo.commands.output import check_csv, print_json, write_csv
 from zoo.commands.progress import progress
+from zoo.commands.recipes import recipe_of, recipe_options, severity_option
 
 if TYPE_CHECKING:
     from contingencies.families import LeftOut

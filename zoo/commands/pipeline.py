@@ -6,20 +6,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zoo.commands.options import (
-    RECIPE,
     alias_option,
     budget_options,
     data_options,
     executor_options,
     gate_options,
     json_option,
-    recipe_of,
-    recipe_options,
     registry_options,
-    severity_option,
 )
 from zoo.commands.output import print_json
 from zoo.commands.progress import progress
+from zoo.commands.recipes import RECIPE, recipe_of, recipe_options, severity_option
 
 if TYPE_CHECKING:
     from contingencies.families import Recipe

@@ -55,9 +55,9 @@ class Assessment:
             "excluded": self.sensitivity.excluded,
         }
         if self.dae is not None:
-            known = dict(zip(self.dae.alpha, zip(self.dae.status, self.dae.cct, strict=True), strict=True))
+            full = dict(zip(self.dae.alpha, zip(self.dae.status, self.dae.cct, strict=True), strict=True))
             columns["dae_status"], columns["dae_cct_s"] = zip(
-                *(known.get(alpha, (None, None)) for alpha in self.learned.alpha), strict=True
+                *(full.get(alpha, (None, None)) for alpha in self.learned.alpha), strict=True
             )
         return [dict(zip(columns, map(_plain, row), strict=True)) for row in zip(*columns.values(), strict=True)]
 
@@ -109,7 +109,7 @@ def assess_boundary(
     truth = reference_boundary_of(operators, alpha, reference, report)
     ode_smooth = ode_boundary(operators, alpha, rule if rule.kind == "smooth" else SMOOTH)
     learned_smooth = learned if rule.kind == "smooth" else learned_boundary(surrogate, alpha, member, SMOOTH)
-    found = learned_sensitivity(
+    sensitivity = learned_sensitivity(
         surrogate, alpha, member, rule, learned, report=within(report, "sensitivity", len(alpha))
     )
     true_sensitivity = reference_sensitivity(operators, alpha, truth.cct)
@@ -123,12 +123,12 @@ def assess_boundary(
         learned=learned,
         truth=truth,
         ode_smooth=ode_smooth,
-        sensitivity=found,
+        sensitivity=sensitivity,
         true_sensitivity=true_sensitivity,
         errors=cct_errors(learned, truth),
         split=error_split(learned_smooth, ode_smooth, truth),
-        implicit_and_centred=consistency(found.implicit, found.centred, found.valid),
-        implicit_and_true=consistency(found.implicit, true_sensitivity),
+        implicit_and_centred=consistency(sensitivity.implicit, sensitivity.centred, sensitivity.valid),
+        implicit_and_true=consistency(sensitivity.implicit, true_sensitivity),
         dae=full,
     )
 

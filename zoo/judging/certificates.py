@@ -37,8 +37,8 @@ def certify_boundary(
         restabilises=learned.restabilises[rows],
     )
     truth = None if reference is None else reference_boundary_of(operators, finite.alpha, reference, report)
-    told = within(report, "certificates", len(finite.alpha))
-    return certify(surrogate, finite.alpha, member, finite, truth, told)
+    count = within(report, "certificates", len(finite.alpha))
+    return certify(surrogate, finite.alpha, member, finite, truth, count)
 
 
 def certificate_summary(rows: list[CertificateRow], window: float) -> dict[str, Any]:
@@ -46,22 +46,22 @@ def certificate_summary(rows: list[CertificateRow], window: float) -> dict[str, 
 
     A bound as long as the clearing window says nothing: any answer would satisfy it.
     """
-    known = [row for row in rows if row.error is not None]
-    errors = np.array([row.error for row in known], dtype=float)
-    estimates = np.array([row.estimate for row in known])
-    bounds = np.array([row.bound for row in known])
+    compared = [row for row in rows if row.error is not None]
+    errors = np.array([row.error for row in compared], dtype=float)
+    estimates = np.array([row.estimate for row in compared])
+    bounds = np.array([row.bound for row in compared])
     large = np.abs(errors) > 2e-5
     return {
         "rows": len(rows),
         "largest_estimate_ms": _largest([1e3 * row.estimate for row in rows]),
         "largest_bound_ms": _largest([1e3 * row.bound for row in rows]),
-        "mean_error_ms": float(1e3 * np.abs(errors).mean()) if known else None,
-        "mean_error_after_correction_ms": float(1e3 * np.abs(errors - estimates).mean()) if known else None,
+        "mean_error_ms": float(1e3 * np.abs(errors).mean()) if compared else None,
+        "mean_error_after_correction_ms": float(1e3 * np.abs(errors - estimates).mean()) if compared else None,
         "rows_with_error_above_0.02_ms": int(large.sum()),
         "worst_relative_error_of_estimate": (
             float(np.abs(estimates / errors - 1.0)[large].max()) if large.any() else None
         ),
-        "bound_covers": int((np.abs(errors) <= bounds).sum()) if known else None,
+        "bound_covers": int((np.abs(errors) <= bounds).sum()) if compared else None,
         "vacuous": {
             "dual_weighted_bound": sum(row.bound >= window for row in rows),
             "theorem_with_logarithmic_norm": sum(row.log_norm >= window for row in rows),
@@ -96,8 +96,8 @@ def certificate_prefix(expert: int) -> str:
 
 def member_certificate(surrogate: Surrogate, learned: Boundary, member: int) -> dict[str, float]:
     """Estimated CCT errors of a member, which need no reference."""
-    found = certificate_metrics(surrogate, learned, member)
-    return {f"{certificate_prefix(member)}{name}": value for name, value in found.items()}
+    metrics = certificate_metrics(surrogate, learned, member)
+    return {f"{certificate_prefix(member)}{name}": value for name, value in metrics.items()}
 
 
 def _largest(values: list[float]) -> float | None:

@@ -69,11 +69,18 @@ def plot_learned_boundary(assessment: Assessment, picture: tuple[Float, Float, F
 
 
 def _sensitivities(axes: Any, assessment: Assessment) -> None:
-    found = assessment.sensitivity
-    rows = found.valid
-    axes.plot(found.alpha, assessment.true_sensitivity, "-", color="black", lw=1.4, label="reduced ODE")
-    axes.plot(found.alpha[rows], found.implicit[rows], "o", ms=3.5, color="C1", label="surrogate, implicit")
-    axes.plot(found.alpha[rows], found.centred[rows], "x", ms=4, color="C0", label="surrogate, centred differences")
+    sensitivity = assessment.sensitivity
+    rows = sensitivity.valid
+    axes.plot(sensitivity.alpha, assessment.true_sensitivity, "-", color="black", lw=1.4, label="reduced ODE")
+    axes.plot(sensitivity.alpha[rows], sensitivity.implicit[rows], "o", ms=3.5, color="C1", label="surrogate, implicit")
+    axes.plot(
+        sensitivity.alpha[rows],
+        sensitivity.centred[rows],
+        "x",
+        ms=4,
+        color="C0",
+        label="surrogate, centred differences",
+    )
     axes.set_ylabel("dCCT/dα (s)")
     axes.legend(fontsize=8)
     axes.grid(alpha=0.3)

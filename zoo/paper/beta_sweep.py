@@ -1,15 +1,19 @@
 """The smooth maximum's sharpness: smoothing, surrogate and end-to-end error over beta on three systems."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from contingencies.references import reference_boundary
+from espinn_moe.boundary import learned_boundary, ode_boundary
+from espinn_moe.margins import MarginRule
+from espinn_moe.surrogate import Surrogate
+from zoo.judging.metrics import error_split
 from zoo.paper.common import BOTH_FORMS, CALIBRATED, METHODS, PRIMARY, SYSTEMS, per_seed, trained_why
 from zoo.paper.entry import Findings, Setting, Task, entry
 from zoo.paper.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
-
-if TYPE_CHECKING:
-    from espinn_moe.surrogate import Surrogate
+from zoo.plots import new_figure
+from zoo.surrogates.datasets import evaluation_grid
 
 DEFAULT = 50.0
 CASES = {**SYSTEMS, "IEEE 30": PRIMARY}  # the paper's 23 rows of case 30 are those of the primary benchmark
@@ -20,14 +24,8 @@ PAPER = {  # ms at beta = 50: smoothing, end-to-end of ES-PINN
 }
 
 
-def measure(surrogate: "Surrogate", betas: tuple[float, ...]) -> dict[str, Any]:
+def measure(surrogate: Surrogate, betas: tuple[float, ...]) -> dict[str, Any]:
     """The three discrepancies for every beta, on the unseen severities where the hard CCT is finite, in s."""
-    from contingencies.references import reference_boundary
-    from espinn_moe.boundary import learned_boundary, ode_boundary
-    from espinn_moe.margins import MarginRule
-    from zoo.judging.metrics import error_split
-    from zoo.surrogates.datasets import evaluation_grid
-
     operators = surrogate.members[0]
     unseen = evaluation_grid(operators).unseen_alpha
     alpha = unseen[reference_boundary(operators, unseen).finite]
@@ -51,12 +49,12 @@ def tasks(setting: Setting) -> list[Task]:
     return [each for case in CASES for model in BOTH_FORMS for each in _of(setting, case, model)]
 
 
-def present(setting: Setting, found: Findings) -> Presentation:
+def present(setting: Setting, findings: Findings) -> Presentation:
     """The errors at beta = 50 beside the paper's, and all of them as a figure."""
     rows, key = [], f"{DEFAULT:g}"
     for case in CASES:
         everything = [each for model in BOTH_FORMS for each in _of(setting, case, model)]
-        smoothing = [r["split"][key]["smoothing"] for r in found.of(everything)][:1]
+        smoothing = [r["split"][key]["smoothing"] for r in findings.of(everything)][:1]
         none = cell([])
         rows.append(
             Row(
@@ -67,14 +65,14 @@ def present(setting: Setting, found: Findings) -> Presentation:
         )
         for model in BOTH_FORMS:
             wanted = _of(setting, case, model)
-            splits = [r["split"][key] for r in found.of(wanted)]
+            splits = [r["split"][key] for r in findings.of(wanted)]
             published = PAPER[case][1] if model == "es-pinn" else None
             cells = (
                 none,
                 cell([s["surrogate"] for s in splits], factor=1e3),
                 cell([s["end_to_end"] for s in splits], published, 1e3),
             )
-            rows.append(Row(f"{case}, {METHODS[model]}", cells, found.why(wanted, trained_why(setting, model))))
+            rows.append(Row(f"{case}, {METHODS[model]}", cells, findings.why(wanted, trained_why(setting, model))))
     table = Table(
         "beta",
         "CCT discrepancies at β = 50",
@@ -82,18 +80,16 @@ def present(setting: Setting, found: Findings) -> Presentation:
         (Quantity("E_sm", "ms"), Quantity("E_sur", "ms"), Quantity("E_end", "ms")),
         tuple(rows),
     )
-    return Presentation((table,), (_drawing(setting, found),))
+    return Presentation((table,), (_drawing(setting, findings),))
 
 
-def _drawing(setting: Setting, found: Findings) -> Drawing:
-    from zoo.plots import new_figure
-
+def _drawing(setting: Setting, findings: Findings) -> Drawing:
     betas = setting.budget.betas
     figure, axes = new_figure(1, len(CASES), width=11.0, height=3.4, sharey=True)
     styles = (("smoothing", "0.5", "smoothing"), ("surrogate", "C0", "surrogate"), ("end_to_end", "C3", "end to end"))
     for panel, case in zip(axes, CASES, strict=True):
         for model, line in zip(BOTH_FORMS, ("--", "-"), strict=True):
-            for result in found.of(_of(setting, case, model))[:1]:
+            for result in findings.of(_of(setting, case, model))[:1]:
                 for name, colour, label in styles:
                     values = [result["split"][f"{beta:g}"][name] for beta in betas]
                     points = [(b, max(1e3 * v, 1e-4)) for b, v in zip(betas, values, strict=True) if v is not None]

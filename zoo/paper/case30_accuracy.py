@@ -1,12 +1,15 @@
 """Table 1 of the paper: held-out accuracy of four methods and three ablations on the primary benchmark."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from zoo.paper.common import ABLATIONS, METHODS, PRIMARY, method_rows, per_seed, thinned, training
+from zoo.judging.metrics import TrajectoryTotals
+from zoo.paper.common import ABLATIONS, METHODS, PRIMARY, method_rows, per_seed, thinned, trained_why, training
 from zoo.paper.entry import Findings, Setting, Task, entry, task
 from zoo.paper.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
+from zoo.plots import new_figure
 
 PAPER = {  # RMSE_delta in 1e-2 rad, RMSE_omega in 1e-4 pu, CCT MAE in ms
     "vanilla-pinn": (Published(9.59, 2.47), Published(13.2, 4.1), Published(6.68, 4.82)),
@@ -66,14 +69,62 @@ def cct_error_ms(result: dict[str, Any], truth: dict[str, Any] | None) -> np.nda
     return 1e3 * (ours - theirs)
 
 
-def present(setting: Setting, found: Findings) -> Presentation:
+def present(setting: Setting, findings: Findings) -> Presentation:
     """Trajectory errors, CCT errors, and CCT errors over severity."""
-    truth = found.get(reference(setting))
+    truth = findings.get(reference(setting))
+    tables = [
+        table
+        for focus in PROTOCOLS
+        for table in (_trajectories(setting, findings, focus), _critical_times(setting, findings, focus, truth))
+    ]
+    note = (
+        f"CCT errors are against the {setting.budget.reference} reduced ODE on the unseen severities where both have a "
+        "number; 'other status' counts those where one of both has none. 'Decisive' errors end when the separation "
+        "passes 1.5 pi: after that machines slip by tens of radians and nothing more is decided. One-shot models are "
+        "trained twice: on whole trajectories, as in the paper, and on the part before that. ES-PINN chained always "
+        "learns the latter."
+    )
+    drawings = tuple(
+        _drawing(findings, {model: assessments(setting, model, focus) for model in ALL}, truth, learned, name)
+        for (focus, learned), name in zip(PROTOCOLS.items(), ("errors", "errors-focus"), strict=True)
+    )
+    return Presentation((*tables, _architectures(setting, findings)), drawings, (note,))
+
+
+def _source(focus: bool) -> tuple[str, str]:
+    """Suffix of a table's name, and where the published numbers stand; the paper learns whole trajectories."""
+    return ("-focus", "beyond the paper") if focus else ("", "Table 1")
+
+
+def _trajectories(setting: Setting, findings: Findings, focus: bool) -> Table:
+    """Errors of the states, over whole trajectories and up to where stability is decided."""
 
     def rmse(name: str) -> Any:
-        from zoo.judging.metrics import TrajectoryTotals
-
         return lambda r: getattr(TrajectoryTotals(**r["members"][0]).errors(), name)
+
+    values = [
+        (rmse("rmse_delta"), 1e2), (rmse("rmse_omega"), 1e4),
+        (rmse("rmse_delta_decisive"), 1e2), (rmse("rmse_omega_decisive"), 1e4),
+    ]  # fmt: skip
+    states = {model: _held_out(setting, model, focus) for model in ALL}
+    theirs = {} if focus else {model: (*numbers[:2], None, None) for model, numbers in PAPER.items()}
+    suffix, source = _source(focus)
+    return Table(
+        f"trajectories{suffix}",
+        f"Trajectories on the held-out pairs{thinned(setting)}; {PROTOCOLS[focus]} learned",
+        source,
+        (
+            Quantity("RMSE delta", "1e-2 rad"),
+            Quantity("RMSE omega", "1e-4 pu"),
+            Quantity("decisive RMSE delta", "1e-2 rad"),
+            Quantity("decisive RMSE omega", "1e-4 pu"),
+        ),
+        tuple(method_rows(findings, states, values, theirs, ALL, partial(trained_why, setting, focus=focus))),
+    )
+
+
+def _critical_times(setting: Setting, findings: Findings, focus: bool, truth: dict[str, Any] | None) -> Table:
+    """Errors of the CCT where both have one, and severities where only one of both has."""
 
     def mae(result: dict[str, Any]) -> float | None:
         errors = np.abs(cct_error_ms(result, truth))
@@ -86,62 +137,27 @@ def present(setting: Setting, found: Findings) -> Presentation:
     def other_status(result: dict[str, Any]) -> float:
         return float(sum(row["status"] != row["true_status"] for row in result["rows"]))
 
-    trajectory_values = [
-        (rmse("rmse_delta"), 1e2), (rmse("rmse_omega"), 1e4),
-        (rmse("rmse_delta_decisive"), 1e2), (rmse("rmse_omega_decisive"), 1e4),
-    ]  # fmt: skip
-    cct_values = [(mae, 1.0), (largest, 1.0), (other_status, 1.0)]
-    tables: list[Table] = []
-    for focus, learned in PROTOCOLS.items():
-        states = {model: _held_out(setting, model, focus) for model in ALL}
-        boundaries = {model: assessments(setting, model, focus) for model in ALL}
-        # The paper learns whole trajectories: its numbers stand beside those.
-        theirs = {} if focus else {model: (*numbers[:2], None, None) for model, numbers in PAPER.items()}
-        theirs_cct = {} if focus else {model: (numbers[2], None, None) for model, numbers in PAPER.items()}
-        suffix, source = ("-focus", "beyond the paper") if focus else ("", "Table 1")
-        tables += [
-            Table(
-                f"trajectories{suffix}",
-                f"Trajectories on the held-out pairs{thinned(setting)}; {learned} learned",
-                source,
-                (
-                    Quantity("RMSE delta", "1e-2 rad"),
-                    Quantity("RMSE omega", "1e-4 pu"),
-                    Quantity("decisive RMSE delta", "1e-2 rad"),
-                    Quantity("decisive RMSE omega", "1e-4 pu"),
-                ),
-                tuple(method_rows(setting, found, states, trajectory_values, theirs, ALL, focus)),  # type: ignore[arg-type]
-            ),
-            Table(
-                f"cct{suffix}",
-                f"Critical clearing times on the 50 unseen severities; {learned} learned",
-                source,
-                (Quantity("CCT MAE", "ms"), Quantity("largest", "ms"), Quantity("other status", "of 50")),
-                tuple(method_rows(setting, found, boundaries, cct_values, theirs_cct, ALL, focus)),  # type: ignore[arg-type]
-            ),
-        ]
-    note = (
-        f"CCT errors are against the {setting.budget.reference} reduced ODE on the unseen severities where both have a "
-        "number; 'other status' counts those where one of both has none. 'Decisive' errors end when the separation "
-        "passes 1.5 pi: after that machines slip by tens of radians and nothing more is decided. One-shot models are "
-        "trained twice: on whole trajectories, as in the paper, and on the part before that. ES-PINN chained always "
-        "learns the latter."
+    values = [(mae, 1.0), (largest, 1.0), (other_status, 1.0)]
+    boundaries = {model: assessments(setting, model, focus) for model in ALL}
+    theirs = {} if focus else {model: (numbers[2], None, None) for model, numbers in PAPER.items()}
+    suffix, source = _source(focus)
+    return Table(
+        f"cct{suffix}",
+        f"Critical clearing times on the 50 unseen severities; {PROTOCOLS[focus]} learned",
+        source,
+        (Quantity("CCT MAE", "ms"), Quantity("largest", "ms"), Quantity("other status", "of 50")),
+        tuple(method_rows(findings, boundaries, values, theirs, ALL, partial(trained_why, setting, focus=focus))),
     )
-    drawings = tuple(
-        _drawing(found, {model: assessments(setting, model, focus) for model in ALL}, truth, learned, name)
-        for (focus, learned), name in zip(PROTOCOLS.items(), ("errors", "errors-focus"), strict=True)
-    )
-    return Presentation((*tables, _architectures(setting, found)), drawings, (note,))
 
 
-def _architectures(setting: Setting, found: Findings) -> Table:
+def _architectures(setting: Setting, findings: Findings) -> Table:
     rows = []
     for model, label in ALL.items():
-        trained = [found.get(training(setting, model, seed=seed)) for seed in setting.seeds]
-        known = [made for made in trained if made is not None]
+        trained = [findings.get(training(setting, model, seed=seed)) for seed in setting.seeds]
+        finished = [each for each in trained if each is not None]
         cells = (
-            cell([float(made["parameters"]) for made in known], PAPER_PARAMETERS.get(model)),
-            cell([made["metrics"]["steps"] for made in known]),
+            cell([float(each["parameters"]) for each in finished], PAPER_PARAMETERS.get(model)),
+            cell([each["metrics"]["steps"] for each in finished]),
         )
         why = "as in the paper" if model in PAPER_PARAMETERS else "not in the paper; smaller, and run once per window"
         rows.append(Row(label, cells, why))
@@ -150,13 +166,11 @@ def _architectures(setting: Setting, found: Findings) -> Table:
 
 
 def _drawing(
-    found: Findings, boundaries: dict[str, list[Task]], truth: dict[str, Any] | None, learned: str, name: str
+    findings: Findings, boundaries: dict[str, list[Task]], truth: dict[str, Any] | None, learned: str, name: str
 ) -> Drawing:
-    from zoo.plots import new_figure
-
     figure, axes = new_figure(height=4.4)
     for k, (model, label) in enumerate(ALL.items()):
-        for result in found.of(boundaries[model])[:1]:
+        for result in findings.of(boundaries[model])[:1]:
             errors = np.abs(cct_error_ms(result, truth))
             alpha = [row["alpha"] for row in result["rows"]]
             if np.isfinite(errors).any():

@@ -1,14 +1,14 @@
 """Appendix table: reconstruction of the training grid of the primary benchmark."""
 
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-from zoo.paper.common import METHODS, method_rows, per_seed, thinned
+from espinn_moe.surrogate import Surrogate
+from zoo.paper.common import METHODS, method_rows, per_seed, thinned, trained_why
 from zoo.paper.entry import Findings, Setting, Task, entry
 from zoo.paper.measurements import grid_errors
 from zoo.paper.tables import Presentation, Published, Quantity, Table
-
-if TYPE_CHECKING:
-    from espinn_moe.surrogate import Surrogate
+from zoo.surrogates.datasets import training_axes
 
 DEGREES = 57.29577951308232  # in a radian
 PAPER = {  # RMSE_delta rad, RMSE_omega pu, separation MAE degrees, mIoU
@@ -33,10 +33,8 @@ QUANTITIES = (
 )
 
 
-def measure(surrogate: "Surrogate", thin: int) -> dict[str, Any]:
+def measure(surrogate: Surrogate, thin: int) -> dict[str, Any]:
     """Errors on the pairs of every `thin`-th severity of the training grid."""
-    from zoo.surrogates.datasets import training_axes
-
     alpha, t_c = training_axes(surrogate.members[0])
     return grid_errors(surrogate, alpha[::thin], t_c)
 
@@ -60,10 +58,10 @@ def trajectory_values() -> list[Any]:
     ]
 
 
-def present(setting: Setting, found: Findings) -> Presentation:
+def present(setting: Setting, findings: Findings) -> Presentation:
     """The table."""
     done = {model: _of(setting, model) for model in METHODS}
-    rows = method_rows(setting, found, done, trajectory_values(), PAPER, METHODS)
+    rows = method_rows(findings, done, trajectory_values(), PAPER, METHODS, partial(trained_why, setting))
     table = Table("matched", f"Training-grid reconstruction{thinned(setting)}", "Table 6", QUANTITIES, tuple(rows))
     return Presentation(
         (table,), notes=("mIoU compares stability labels of the sampled smooth margin, as the paper does.",)

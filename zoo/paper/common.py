@@ -1,6 +1,6 @@
 """What entries share: the contingencies and methods of the paper, and why our numbers may differ from its."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from zoo.paper.budgets import BOTH_FORMS as BOTH_FORMS
@@ -61,13 +61,12 @@ def trained_why(setting: Setting, model: str, focus: bool = False) -> str:
 
 
 def method_rows(
-    setting: Setting,
-    found: Findings,
+    findings: Findings,
     tasks: Mapping[str, Sequence[Task]],
     values: Sequence[Any],
-    published: Mapping[str, Sequence[Published]],
+    published: Mapping[str, Sequence[Published | None]],
     labels: Mapping[str, str],
-    focus: bool = False,
+    why: Callable[[str], str],
 ) -> list[Row]:
     """One row per method over its seeds.
 
@@ -78,16 +77,16 @@ def method_rows(
         One for each quantity of the table.
     published : {model: numbers of the paper, one for each quantity}
     labels : {model: name shown}
-    focus : bool
-        Whether the one-shot models learned what decides stability only.
+    why : callable
+        Model -> why its numbers may differ from the paper's, as `trained_why` says it.
     """
     rows = []
     for model, label in labels.items():
-        results = found.of(tasks[model])
+        results = findings.of(tasks[model])
         theirs = published.get(model, [None] * len(values))
         cells = [
             cell([read(result) for result in results], paper, factor)
             for (read, factor), paper in zip(values, theirs, strict=True)
         ]
-        rows.append(Row(label, tuple(cells), found.why(tasks[model], trained_why(setting, model, focus))))
+        rows.append(Row(label, tuple(cells), findings.why(tasks[model], why(model))))
     return rows

@@ -1,18 +1,21 @@
 """Figure 3 of the paper: margins, boundaries, full-network points and sensitivities on three systems."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from contingencies.dae import dae_cct
+from contingencies.stability import boundary_of
+from espinn_moe.surrogate import Surrogate
+from zoo.judging.assessment import margin_picture
+from zoo.judging.figures import MARGIN_SHOWN_RAD
 from zoo.paper.common import BOTH_FORMS, CALIBRATED, METHODS, SYSTEMS, trained_why, training
 from zoo.paper.entry import Findings, Setting, Task, entry, task
 from zoo.paper.measurements import boundary_values
 from zoo.paper.members import operators_of
 from zoo.paper.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
+from zoo.plots import new_figure
 from zoo.surrogates.datasets import TRAINING_POINTS
-
-if TYPE_CHECKING:
-    from espinn_moe.surrogate import Surrogate
 
 DAE_SEVERITIES = 21  # the paper's; the boundary's severities contain them
 PAPER_DAE_MAE = {  # ms against the full-network DAE: reduced ODE, ES-PINN; IEEE 14 is said to nearly coincide
@@ -24,18 +27,13 @@ PAPER_FINITE = {"IEEE 9": Published(5), "IEEE 14": Published(4), "IEEE 30": Publ
 
 def dae_curve(contingency: str, severities: int, step: float) -> dict[str, Any]:
     """The boundary of the full network."""
-    from contingencies.dae import dae_cct
-    from contingencies.stability import boundary_of
-
     operators = operators_of(contingency)
     answers = [dae_cct(operators, float(a), step) for a in np.linspace(*operators.severity, severities)]
     return boundary_values(boundary_of(answers, "dae"))
 
 
-def picture(surrogate: "Surrogate") -> dict[str, Any]:
+def picture(surrogate: Surrogate) -> dict[str, Any]:
     """The learned margin over the whole domain."""
-    from zoo.judging.assessment import margin_picture
-
     alpha, t_c, margins = margin_picture(surrogate)
     return {"alpha": alpha.tolist(), "t_c": t_c.tolist(), "margins": np.round(margins, 3).tolist()}
 
@@ -79,20 +77,20 @@ def _mean_ms(difference: np.ndarray) -> float | None:
     return float(1e3 * np.nanmean(np.abs(difference))) if np.isfinite(difference).any() else None
 
 
-def present(setting: Setting, found: Findings) -> Presentation:
+def present(setting: Setting, findings: Findings) -> Presentation:
     """Errors of boundaries and sensitivities, and the figure."""
     rows, every = [], setting.budget.per_dae_severity
     for system in SYSTEMS:
-        dae = found.get(_dae(setting, system))
+        dae = findings.get(_dae(setting, system))
         full = None if dae is None else np.array(dae["cct"], dtype=float)
         finite = cell([None if full is None else float(np.isfinite(full).sum())], PAPER_FINITE[system])
         published = PAPER_DAE_MAE.get(system, (None, None))
-        done = {m: found.of([assessment(setting, system, m, s) for s in setting.seeds]) for m in BOTH_FORMS}
+        done = {m: findings.of([assessment(setting, system, m, s) for s in setting.seeds]) for m in BOTH_FORMS}
         some = next((results[0] for results in done.values() if results), None)
         against = None if full is None or some is None else _mean_ms(_column(some, "true_cct_s")[::every] - full)
         none = cell([])
         why = f"{CALIBRATED}; our trapezoid's step ends on every event, so its CCT converges at second order"
-        problem = found.problem([_dae(setting, system)])
+        problem = findings.problem([_dae(setting, system)])
         rows.append(
             Row(f"{system}, reduced ODE", (none, cell([against], published[0]), finite, none, none), problem or why)
         )
@@ -110,7 +108,7 @@ def present(setting: Setting, found: Findings) -> Presentation:
                 cell([c["mae"] for c in implicit], factor=1e3),
                 cell([c["correlation"] for c in implicit]),
             )
-            rows.append(Row(f"{system}, {METHODS[model]}", cells, found.why(wanted, trained_why(setting, model))))
+            rows.append(Row(f"{system}, {METHODS[model]}", cells, findings.why(wanted, trained_why(setting, model))))
     table = Table(
         "boundaries",
         "Boundaries on three systems, against the reduced ODE and the full network",
@@ -128,16 +126,13 @@ def present(setting: Setting, found: Findings) -> Presentation:
         f"The full network is simulated at 21 severities with steps of {1e3 * setting.budget.dae_step:g} ms. CCT "
         "errors against the ODE are on the severities between those of training."
     )
-    return Presentation((table,), (_drawing(setting, found),), (note,))
+    return Presentation((table,), (_drawing(setting, findings),), (note,))
 
 
-def _drawing(setting: Setting, found: Findings) -> Drawing:
-    from zoo.judging.figures import MARGIN_SHOWN_RAD
-    from zoo.plots import new_figure
-
+def _drawing(setting: Setting, findings: Findings) -> Drawing:
     figure, axes = new_figure(2, len(SYSTEMS), width=13.0, height=7.0, sharex=True, sharey="row", squeeze=False)
     for (top, bottom), (system, name) in zip(axes.T, SYSTEMS.items(), strict=True):
-        shown = found.get(_picture(setting, system))
+        shown = findings.get(_picture(setting, system))
         if shown is not None:
             top.pcolormesh(
                 shown["alpha"], shown["t_c"], np.array(shown["margins"]).T, cmap="RdBu_r", shading="nearest",
@@ -145,7 +140,7 @@ def _drawing(setting: Setting, found: Findings) -> Drawing:
             )  # fmt: skip
         inset = bottom.inset_axes((0.09, 0.12, 0.28, 0.36))
         for model, colour in zip(BOTH_FORMS, ("C0", "C1"), strict=True):
-            for result in found.of([assessment(setting, system, model, setting.seeds[0])]):
+            for result in findings.of([assessment(setting, system, model, setting.seeds[0])]):
                 alpha = _column(result, "alpha")
                 if model == BOTH_FORMS[-1]:
                     for panel in (top, bottom):
@@ -158,7 +153,7 @@ def _drawing(setting: Setting, found: Findings) -> Drawing:
                     inset.plot(alpha, _column(result, "dcct_dalpha_s"), "o", ms=2.5, color=colour)
                     inset.plot(alpha, _column(result, "centred_difference_s"), "x", ms=3, color="C3")
                 bottom.plot(alpha, _column(result, "cct_s"), "--", color=colour, label=METHODS[model])
-        dae = found.get(_dae(setting, system))
+        dae = findings.get(_dae(setting, system))
         if dae is not None:
             for panel in (top, bottom):
                 panel.plot(

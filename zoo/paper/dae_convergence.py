@@ -4,11 +4,16 @@ from typing import Any
 
 import numpy as np
 
+from contingencies.dae import DAE, dae_cct
+from contingencies.errors import SolverError
+from contingencies.ode import strict_margins
+from contingencies.references import reference_cct
 from zoo.paper.common import CALIBRATED, SYSTEMS
 from zoo.paper.entry import Findings, Setting, Task, entry, task
 from zoo.paper.members import operators_of
 from zoo.paper.roots import refined
 from zoo.paper.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
+from zoo.plots import new_figure
 
 STEPS_MS = (10.0, 5.0, 2.5, 1.0)
 CASES = {"IEEE 9": 0.90, "IEEE 14": 0.90, "IEEE 30": 0.70}  # the paper's severities
@@ -21,11 +26,6 @@ PAPER = {  # CCT in s at 10, 5 and 2.5 ms; largest difference to 2.5 ms in ms
 
 def measure(contingency: str, alpha: float, steps_ms: tuple[float, ...]) -> dict[str, Any]:
     """CCTs of the full network for every step, and of the strict reduced ODE, in s."""
-    from contingencies.dae import DAE, dae_cct
-    from contingencies.errors import SolverError
-    from contingencies.ode import strict_margins
-    from contingencies.references import reference_cct
-
     operators = operators_of(contingency)
     fast = reference_cct(operators, alpha, "fast").cct
     if fast is None:
@@ -46,20 +46,20 @@ def tasks(setting: Setting) -> list[Task]:
     return [_of(case) for case in CASES]
 
 
-def present(setting: Setting, found: Findings) -> Presentation:
+def present(setting: Setting, findings: Findings) -> Presentation:
     """CCTs by step, their differences, and the order of convergence."""
     rows = []
     for case, alpha in CASES.items():
-        result, published = found.get(_of(case)), PAPER[case]
+        result, published = findings.get(_of(case)), PAPER[case]
         ccts: list[float | None] = [None if result is None else result["dae"][f"{step:g}"] for step in STEPS_MS]
         ode = None if result is None else result["ode"]
-        known = [c for c in ccts[:3] if c is not None]
-        spread = 1e3 * max(abs(c - known[-1]) for c in known) if len(known) == 3 else None
+        finite = [c for c in ccts[:3] if c is not None]
+        spread = 1e3 * max(abs(c - finite[-1]) for c in finite) if len(finite) == 3 else None
         theirs = (*published[:3], None)
         cells = [cell([c], paper) for c, paper in zip(ccts, theirs, strict=True)]
         cells += [cell([spread], published[3]), cell([ode]), cell([order(ccts, ode)], paper_order(case))]
         why = f"{CALIBRATED}; our step ends on every event, the paper's clearing instants lie on its step grid"
-        rows.append(Row(f"{case}, α = {alpha:g}", tuple(cells), found.problem([_of(case)]) or why))
+        rows.append(Row(f"{case}, α = {alpha:g}", tuple(cells), findings.problem([_of(case)]) or why))
     quantities = (
         *(Quantity(f"DAE, {step:g} ms", "s", 6) for step in STEPS_MS),
         Quantity("largest difference to 2.5 ms", "ms"),
@@ -71,7 +71,7 @@ def present(setting: Setting, found: Findings) -> Presentation:
         "The order is that of the distance to the strict reduced ODE, which the full network with constant-impedance "
         "loads must reach; the paper's is that of its own differences, about 1 for IEEE 9 and 30."
     )
-    return Presentation((table,), (_drawing(found),), (note,))
+    return Presentation((table,), (_drawing(findings),), (note,))
 
 
 def order(ccts: list[float | None], ode: float | None) -> float | None:
@@ -88,16 +88,14 @@ def paper_order(case: str) -> Published:
     return Published(round(float(np.log2(abs((coarse - middle) / (middle - fine)))), 2))
 
 
-def _drawing(found: Findings) -> Drawing:
-    from zoo.plots import new_figure
-
+def _drawing(findings: Findings) -> Drawing:
     figure, axes = new_figure(width=5.5, height=3.8)
     for k, case in enumerate(CASES):
-        result = found.get(_of(case))
+        result = findings.get(_of(case))
         if result is not None:
-            known = {s: result["dae"][f"{s:g}"] for s in STEPS_MS if result["dae"][f"{s:g}"] is not None}
-            errors = [1e3 * abs(cct - result["ode"]) for cct in known.values()]
-            axes.loglog(list(known), errors, "o-", color=f"C{k}", label=case)
+            by_step = {s: result["dae"][f"{s:g}"] for s in STEPS_MS if result["dae"][f"{s:g}"] is not None}
+            errors = [1e3 * abs(cct - result["ode"]) for cct in by_step.values()]
+            axes.loglog(list(by_step), errors, "o-", color=f"C{k}", label=case)
     axes.set_xlabel("step (ms)")
     axes.set_ylabel("|DAE - reduced ODE| (ms)")
     axes.grid(alpha=0.3, which="both")

@@ -1,17 +1,20 @@
 """Figure 4 of the paper: scalar heads against the learned boundaries they were distilled from."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from contingencies.stability import Boundary
+from espinn_moe.boundary import learned_boundary
+from espinn_moe.head import HeadKind
+from espinn_moe.surrogate import Surrogate
+from zoo.heads.distill import HeadSettings, distill_boundary
+from zoo.heads.sources import Source
 from zoo.paper.common import METHODS, SYSTEMS, trained_why, training
 from zoo.paper.entry import Findings, Setting, Task, entry, task
+from zoo.paper.measurements import boundary_values
 from zoo.paper.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
-
-if TYPE_CHECKING:
-    from contingencies.stability import Boundary
-    from espinn_moe.head import HeadKind
-    from espinn_moe.surrogate import Surrogate
+from zoo.plots import new_figure
 
 KINDS = {"network": "plain network (the paper's kind)", "chebyshev": "edge-aware Chebyshev (ours)"}
 PAPER = {"IEEE 9": Published(2.1), "IEEE 14": Published(2.1), "IEEE 30": Published(4.3)}  # ms
@@ -22,29 +25,22 @@ TOLERANCE_S = 1e-5  # to which heads follow a boundary: a hundredth of the error
 class _Remembered:
     """A boundary that is extracted once for each severity, however many heads ask for it."""
 
-    def __init__(self, surrogate: "Surrogate") -> None:
+    def __init__(self, surrogate: Surrogate) -> None:
         self.surrogate = surrogate
-        self.known: dict[float, tuple[float, Any, bool]] = {}
+        self.asked: dict[float, tuple[float, Any, bool]] = {}
 
-    def __call__(self, alpha: np.ndarray) -> "Boundary":
-        from contingencies.stability import Boundary
-        from espinn_moe.boundary import learned_boundary
-
-        new = np.array([a for a in alpha if float(a) not in self.known])
+    def __call__(self, alpha: np.ndarray) -> Boundary:
+        new = np.array([a for a in alpha if float(a) not in self.asked])
         if len(new):
-            found = learned_boundary(self.surrogate, new)
-            values = zip(found.alpha, found.cct, found.status, found.restabilises, strict=True)
-            self.known.update({float(a): (float(c), s, bool(r)) for a, c, s, r in values})
-        cct, status, again = zip(*(self.known[float(a)] for a in alpha), strict=True) if len(alpha) else ((), (), ())
+            boundary = learned_boundary(self.surrogate, new)
+            values = zip(boundary.alpha, boundary.cct, boundary.status, boundary.restabilises, strict=True)
+            self.asked.update({float(a): (float(c), s, bool(r)) for a, c, s, r in values})
+        cct, status, again = zip(*(self.asked[float(a)] for a in alpha), strict=True) if len(alpha) else ((), (), ())
         return Boundary(np.asarray(alpha, dtype=float), np.array(cct), tuple(status), np.array(again), "learned")
 
 
-def measure(surrogate: "Surrogate", kinds: "tuple[HeadKind, ...]", shown: int, tolerance: float) -> dict[str, Any]:
+def measure(surrogate: Surrogate, kinds: tuple[HeadKind, ...], shown: int, tolerance: float) -> dict[str, Any]:
     """Heads of each kind on one learned boundary: errors on severities drawn at random, and curves."""
-    from zoo.heads.distill import HeadSettings, distill_boundary
-    from zoo.heads.sources import Source
-    from zoo.paper.measurements import boundary_values
-
     boundary = _Remembered(surrogate)
     alpha = np.linspace(*surrogate.members[0].severity, shown)
     heads = {}
@@ -74,14 +70,14 @@ def tasks(setting: Setting) -> list[Task]:
     return [each for system in SYSTEMS for model in setting.budget.distilled for each in _of(setting, system, model)]
 
 
-def present(setting: Setting, found: Findings) -> Presentation:
+def present(setting: Setting, findings: Findings) -> Presentation:
     """Reconstruction errors of both kinds of head, and their signed discrepancies."""
     rows = []
     for system in SYSTEMS:
         for model in setting.budget.distilled:
             wanted = _of(setting, system, model)
             for kind, label in KINDS.items():
-                heads = [result["heads"][kind] for result in found.of(wanted)]
+                heads = [result["heads"][kind] for result in findings.of(wanted)]
                 paper = PAPER[system] if kind == "network" else None
                 cells = (
                     cell([head["learned_mae_s"] for head in heads], paper, 1e3),
@@ -89,7 +85,7 @@ def present(setting: Setting, found: Findings) -> Presentation:
                     cell([head["ode_mae_s"] for head in heads], factor=1e3),
                     cell([float(head["parameters"]) for head in heads]),
                 )
-                why = found.why(
+                why = findings.why(
                     wanted,
                     "" if any(head["learned_mae_s"] is not None for head in heads) else "no finite learned boundary",
                     "errors on random unseen severities, the paper's on the severities it was fitted to",
@@ -111,16 +107,14 @@ def present(setting: Setting, found: Findings) -> Presentation:
     note = (
         "CCT(α) is nearly vertical at its censoring edge; the edge-aware head is a series in the root of that distance."
     )
-    return Presentation((table,), (_drawing(setting, found),), (note,))
+    return Presentation((table,), (_drawing(setting, findings),), (note,))
 
 
-def _drawing(setting: Setting, found: Findings) -> Drawing:
-    from zoo.plots import new_figure
-
+def _drawing(setting: Setting, findings: Findings) -> Drawing:
     figure, axes = new_figure(2, len(SYSTEMS), width=11.0, height=5.6, sharex="col", squeeze=False)
     model = setting.budget.distilled[-1]
     for (top, bottom), system in zip(axes.T, SYSTEMS, strict=True):
-        for result in found.of(_of(setting, system, model))[:1]:
+        for result in findings.of(_of(setting, system, model))[:1]:
             alpha, learned = (np.array(result["boundary"][name], dtype=float) for name in ("alpha", "cct"))
             top.plot(alpha, learned, "k--", lw=2, label="learned boundary")
             for colour, kind in zip(("C3", "C0"), KINDS, strict=True):

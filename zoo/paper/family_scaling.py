@@ -1,25 +1,23 @@
 """Beyond the paper: one chained mixture of experts for growing families of line faults on 39 buses."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from espinn_moe.surrogate import Surrogate
+from zoo.judging.unseen import unseen_errors
 from zoo.paper.entry import Findings, Setting, Task, Training, entry, task
 from zoo.paper.members import line_family
 from zoo.paper.tables import Drawing, Presentation, Quantity, Row, Table, cell
-
-if TYPE_CHECKING:
-    from espinn_moe.surrogate import Surrogate
+from zoo.plots import new_figure
 
 MODEL = "moe-chained"
 FRACTION = 0.2
 FIRST, STRIDE = 2, 13  # which lines come first: neighbours in the list are neighbours in the network
 
 
-def measure(surrogate: "Surrogate") -> dict[str, Any]:
+def measure(surrogate: Surrogate) -> dict[str, Any]:
     """Hard-CCT errors of every member on its unseen severities."""
-    from zoo.judging.unseen import unseen_errors
-
     errors = [unseen_errors(surrogate, member) for member in range(len(surrogate.members))]
     return {
         "members": [
@@ -49,18 +47,18 @@ def tasks(setting: Setting) -> list[Task]:
     return [each for size in setting.budget.family_sizes for each in _of(setting, size)]
 
 
-def present(setting: Setting, found: Findings) -> Presentation:
+def present(setting: Setting, findings: Findings) -> Presentation:
     """Accuracy, parameters and time over the number of members."""
     rows, points = [], []
     for size in setting.budget.family_sizes:
         wanted = _of(setting, size)
-        results = found.of(wanted)
-        trained = [found.get(each.training) for each in wanted if each.training is not None]
-        known = [made for made in trained if made is not None]
+        results = findings.of(wanted)
+        trained = [findings.get(each.training) for each in wanted if each.training is not None]
+        finished = [each for each in trained if each is not None]
         maes = [[m["mae"] for m in r["members"] if m["mae"] is not None] for r in results]
         medians = [float(np.median(m)) if m else None for m in maes]
-        parameters = [float(made["parameters"]) for made in known]
-        times = [made["metrics"]["train_s"] for made in known]
+        parameters = [float(each["parameters"]) for each in finished]
+        times = [each["metrics"]["train_s"] for each in finished]
         cells = (
             cell(medians, factor=1e3),
             cell([max(m, default=None) for m in maes], factor=1e3),
@@ -70,7 +68,7 @@ def present(setting: Setting, found: Findings) -> Presentation:
             cell(times),
             cell([t / size for t in times]),
         )
-        why = found.why(wanted, "not in the paper, which has two members")
+        why = findings.why(wanted, "not in the paper, which has two members")
         rows.append(Row(f"{size} member{'s' if size > 1 else ''}", cells, why))
         points.append((size, *(c.ours for c in cells)))
     table = Table(
@@ -97,8 +95,6 @@ def present(setting: Setting, found: Findings) -> Presentation:
 
 
 def _drawing(points: list[tuple[float | None, ...]]) -> Drawing:
-    from zoo.plots import new_figure
-
     figure, axes = new_figure(1, 3, width=11.0, height=3.4)
     panels = (
         (axes[0], {"median member": 1, "worst member": 2}, "CCT error (ms)"),
@@ -107,9 +103,9 @@ def _drawing(points: list[tuple[float | None, ...]]) -> Drawing:
     )
     for panel, lines, label in panels:
         for text, column in lines.items():
-            known = [(p[0], p[column]) for p in points if p[column] is not None]
-            if known:
-                panel.plot(*zip(*known, strict=True), "o-", label=text)
+            drawn = [(p[0], p[column]) for p in points if p[column] is not None]
+            if drawn:
+                panel.plot(*zip(*drawn, strict=True), "o-", label=text)
         panel.set_xlabel("members")
         panel.set_ylabel(label)
         panel.set_ylim(bottom=0)

@@ -7,19 +7,21 @@ the checkpoint is found through the training's own result.
 import importlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from contingencies.errors import ZooError
+from espinn_moe.surrogate import Surrogate
 from registry.home import Home
 from registry.store import runs
 from zoo.paper.entry import Task, Training
 from zoo.paper.members import contingency_of
 from zoo.surrogates.budgets import COMPARED_BY
+from zoo.surrogates.catalogue import entry_of
+from zoo.surrogates.checkpoints import from_bytes
+from zoo.training.request import TrainingRequest
+from zoo.training.session import Session, train_however_briefly
 from zoo.work.code import PAPER, TRAINING, code_digest
 from zoo.work.jobs import FOLDER, Job, Results
-
-if TYPE_CHECKING:
-    from espinn_moe.surrogate import Surrogate
 
 
 @dataclass(frozen=True)
@@ -81,10 +83,6 @@ def train(training: dict[str, Any], home: str, registry: str | None) -> dict[str
     One-shot models learn whole trajectories, as in the paper, unless told otherwise; chained ones what decides
     stability. A model that was trained too briefly to have any finite CCT is measured like the others.
     """
-    from zoo.surrogates.catalogue import entry_of
-    from zoo.training.request import TrainingRequest
-    from zoo.training.session import Session, train_however_briefly
-
     wanted = _training(training)
     focus = wanted.focus or entry_of(wanted.model).form == "chained"
     request = TrainingRequest(
@@ -118,10 +116,8 @@ def measure(
     return result
 
 
-def load_surrogate(training: Training, place: Place) -> "Surrogate":
+def load_surrogate(training: Training, place: Place) -> Surrogate:
     """The surrogate that a training has left in the registry."""
-    from zoo.surrogates.checkpoints import from_bytes
-
     trained = place.results.get(job_of(training, place))
     if trained is None:
         raise ZooError(f"{label_of(training)}: its training has not finished.")

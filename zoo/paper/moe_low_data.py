@@ -1,5 +1,6 @@
 """Table 3 of the paper: two separate models or one mixture of experts, over data fractions."""
 
+from zoo.judging.metrics import TrajectoryTotals
 from zoo.paper.common import CALIBRATED, thinned
 from zoo.paper.entry import Findings, Setting, Task, Training, entry, task
 from zoo.paper.tables import Cell, Drawing, Presentation, Published, Quantity, Row, Table, cell
@@ -51,18 +52,16 @@ def tasks(setting: Setting) -> list[Task]:
     ]
 
 
-def _sweep_row(setting: Setting, found: Findings, method: str, fraction: float, seed: int) -> SweepRow | None:
+def _sweep_row(setting: Setting, findings: Findings, method: str, fraction: float, seed: int) -> SweepRow | None:
     """One method at one fraction and seed; CCT errors are those that its trainings recorded."""
-    from zoo.judging.metrics import TrajectoryTotals
-
     pooled, trained = TrajectoryTotals(), []
     for wanted in _of(setting, method, fraction, seed):
-        judged, made = found.get(wanted), found.get(wanted.training) if wanted.training else None
-        if judged is None or made is None:
+        judged, training = findings.get(wanted), findings.get(wanted.training) if wanted.training else None
+        if judged is None or training is None:
             return None
         pooled = sum((TrajectoryTotals(**member) for member in judged["members"]), pooled)
-        trained.append(made)
-    metrics = [made["metrics"] for made in trained]
+        trained.append(training)
+    metrics = [training["metrics"] for training in trained]
     means = [m["cct_mae_ms"] for m in metrics if "cct_mae_ms" in m]  # of the one member with a boundary
     errors = pooled.errors()
     return SweepRow(
@@ -76,20 +75,20 @@ def _sweep_row(setting: Setting, found: Findings, method: str, fraction: float, 
         cct_mae_ms=means[0] if means else None,
         cct_max_ms=max((m["cct_max_ms"] for m in metrics if "cct_max_ms" in m), default=None),
         status_errors=int(sum(m["status_errors"] for m in metrics)),
-        parameters=sum(made["parameters"] for made in trained),
+        parameters=sum(training["parameters"] for training in trained),
         training_s=sum(m["train_s"] for m in metrics),
         steps=int(sum(m["steps"] for m in metrics)),
     )
 
 
-def present(setting: Setting, found: Findings) -> Presentation:
+def present(setting: Setting, findings: Findings) -> Presentation:
     """Pooled errors over the fractions, and parameters."""
-    rows, known = [], []
+    rows, complete = [], []
     for fraction in setting.budget.fractions:
         for method, label in METHODS.items():
-            seeds = [_sweep_row(setting, found, method, fraction, seed) for seed in setting.seeds]
+            seeds = [_sweep_row(setting, findings, method, fraction, seed) for seed in setting.seeds]
             present_rows = [row for row in seeds if row is not None]
-            known += present_rows
+            complete += present_rows
             theirs = PAPER.get((method, fraction), (None, None, None))
             cells = (
                 cell([row.rmse_delta for row in present_rows], theirs[0]),
@@ -101,7 +100,7 @@ def present(setting: Setting, found: Findings) -> Presentation:
                 cell([float(row.status_errors) for row in present_rows]),
             )
             wanted = [each for seed in setting.seeds for each in _of(setting, method, fraction, seed)]
-            rows.append(Row(f"{fraction:g}, {label}", cells, found.why(wanted, _why(setting, method))))
+            rows.append(Row(f"{fraction:g}, {label}", cells, findings.why(wanted, _why(setting, method))))
     quantities = (
         Quantity("RMSE delta", "rad"),
         Quantity("RMSE omega", "1e-4 pu"),
@@ -119,20 +118,20 @@ def present(setting: Setting, found: Findings) -> Presentation:
         tuple(rows),
     )
     drawings: tuple[Drawing, ...] = ()
-    if known:
-        figure = plot_sweep(summarise(known), "a bus fault and a line fault of IEEE 30")
+    if complete:
+        figure = plot_sweep(summarise(complete), "a bus fault and a line fault of IEEE 30")
         drawings = (Drawing("fractions", "Errors over data fraction.", figure),)
     note = (
         "Every method has the same time at a fraction: the two trainings of Separate share it. CCT errors are those of "
         "the line fault, the bus fault has no finite CCT; 'other status' counts severities of both. 'Decisive' errors "
         "end when the separation passes 1.5 pi, where chained models stop learning."
     )
-    return Presentation((accuracy, _parameters(setting, known)), drawings, (note,))
+    return Presentation((accuracy, _parameters(setting, complete)), drawings, (note,))
 
 
-def _parameters(setting: Setting, known: list[SweepRow]) -> Table:
-    counts = {row.method: float(row.parameters) for row in known}
-    steps = {method: [float(row.steps) for row in known if row.method == method] for method in METHODS}
+def _parameters(setting: Setting, complete: list[SweepRow]) -> Table:
+    counts = {row.method: float(row.parameters) for row in complete}
+    steps = {method: [float(row.steps) for row in complete if row.method == method] for method in METHODS}
     rows = []
     for method, label in METHODS.items():
         fewer: Cell = cell([])

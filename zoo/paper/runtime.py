@@ -4,18 +4,19 @@ import statistics
 import time
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from contingencies.references import reference_boundary, reference_cct
+from espinn_moe.boundary import learned_boundary
+from espinn_moe.head_fit import fit_head
+from espinn_moe.surrogate import Surrogate
 from zoo.paper.common import BOTH_FORMS, METHODS, PRIMARY, training
 from zoo.paper.entry import Findings, Setting, Task, entry, task
 from zoo.paper.measurements import severity_grid
 from zoo.paper.members import operators_of
 from zoo.paper.tables import Presentation, Published, Quantity, Row, Table, cell
-
-if TYPE_CHECKING:
-    from espinn_moe.surrogate import Surrogate
 
 UNSEEN = 50
 ANDES_ALPHA = 0.93
@@ -43,33 +44,29 @@ def milliseconds(call: Callable[[float], Any], severities: np.ndarray) -> list[f
 
 def simulators(contingency: str, timed: int) -> dict[str, Any]:
     """Time of one CCT by each simulator, ms; slow ones at a few of the severities."""
-    from contingencies.references import reference_cct
-
     operators = operators_of(contingency)
     unseen = severity_grid(operators, UNSEEN)
     few = unseen[np.unique(np.linspace(0, UNSEEN - 1, timed).round().astype(int))]
-    found: dict[str, Any] = {}
+    times_of: dict[str, Any] = {}
     for reference, severities in (("fast", unseen), ("strict", few), ("dae", few)):
         times = milliseconds(lambda alpha, r=reference: reference_cct(operators, alpha, r), severities)  # type: ignore[misc]
-        found[reference] = {"median": statistics.median(times), "severities": len(severities)}
+        times_of[reference] = {"median": statistics.median(times), "severities": len(severities)}
     ccts = [
         (reference_cct(operators, float(a), "strict").cct, reference_cct(operators, float(a), "fast").cct) for a in few
     ]
     gaps = [1e3 * abs(strict - fast) for strict, fast in ccts if strict is not None and fast is not None]
-    found["gap_ms"] = max(gaps, default=None)
+    times_of["gap_ms"] = max(gaps, default=None)
     if find_spec("andes") is not None:
         from zoo.paper.andes_rival import andes_milliseconds
 
-        found["andes"] = andes_milliseconds(operators, ANDES_ALPHA)
+        times_of["andes"] = andes_milliseconds(operators, ANDES_ALPHA)
         truth = reference_cct(operators, ANDES_ALPHA, "strict").cct
-        found["andes"]["gap_ms"] = None if truth is None else 1e3 * abs(found["andes"]["cct"] - truth)
-    return found
+        times_of["andes"]["gap_ms"] = None if truth is None else 1e3 * abs(times_of["andes"]["cct"] - truth)
+    return times_of
 
 
-def surrogate(model: "Surrogate") -> dict[str, Any]:
+def surrogate(model: Surrogate) -> dict[str, Any]:
     """Time of one extraction of a surrogate's boundary at one severity, ms."""
-    from espinn_moe.boundary import learned_boundary
-
     unseen = severity_grid(model.members[0], UNSEEN)
     times = milliseconds(lambda alpha: learned_boundary(model, np.array([alpha])), unseen)
     return {"median": statistics.median(times), "severities": len(times)}
@@ -77,16 +74,13 @@ def surrogate(model: "Surrogate") -> dict[str, Any]:
 
 def head(contingency: str) -> dict[str, Any]:
     """Time of one answer of a distilled head, ms: 2,000 single calls for each severity."""
-    from contingencies.references import reference_boundary
-    from espinn_moe.head_fit import fit_head
-
     operators = operators_of(contingency)
-    made = fit_head(lambda a: reference_boundary(operators, a), operators.severity, operators.window.t_f).head
+    head = fit_head(lambda a: reference_boundary(operators, a), operators.severity, operators.window.t_f).head
     times = []
     for alpha in map(float, severity_grid(operators, UNSEEN)):
         started = time.process_time()
         for _ in range(CALLS):
-            made.answer(alpha)
+            head.answer(alpha)
         times.append(1e3 * (time.process_time() - started) / CALLS)
     return {"median": statistics.median(times), "severities": len(times)}
 
@@ -108,29 +102,29 @@ def tasks(setting: Setting) -> list[Task]:
     ]
 
 
-def present(setting: Setting, found: Findings) -> Presentation:
+def present(setting: Setting, findings: Findings) -> Presentation:
     """Medians, and speed against the strict ODE."""
-    simulated = found.get(_simulators(setting)) or {}
+    simulated = findings.get(_simulators(setting)) or {}
     answers: list[tuple[str, dict[str, Any] | None, Published | None, str]] = []
     for name, label in SIMULATORS.items():
         why = f"other CPU and code; timed at {setting.budget.timed} of the 50 severities"
         if name == "fast":
             why = "not in the paper: the rival that a surrogate must be compared with"
-        problem = found.problem([_simulators(setting)])
+        problem = findings.problem([_simulators(setting)])
         answers.append((label, simulated.get(name), PAPER.get(name), problem or why))
     for model in BOTH_FORMS:
-        problem = found.problem([_surrogate(setting, model)])
+        problem = findings.problem([_surrogate(setting, model)])
         answers.append(
             (
-                f"{METHODS[model]}, CPU", found.get(_surrogate(setting, model)), PAPER.get(model),
+                f"{METHODS[model]}, CPU", findings.get(_surrogate(setting, model)), PAPER.get(model),
                 problem or "other CPU; samples that cannot decide are left out of the sweep of 101 candidates",
             )
         )  # fmt: skip
     answers.append(("ES-PINN, CUDA", None, Published(PAPER_CUDA_MS), "not measured: this machine has no CUDA device"))
     head_task = task("runtime:head", contingency=PRIMARY)
     answers.append(
-        ("distilled head, CPU", found.get(head_task), PAPER["head"],
-         found.problem([head_task]) or "the paper's head is a torch network, ours a Chebyshev series without torch")
+        ("distilled head, CPU", findings.get(head_task), PAPER["head"],
+         findings.problem([head_task]) or "the paper's head is a torch network, ours a Chebyshev series without torch")
     )  # fmt: skip
     andes = simulated.get("andes")
     said = "ANDES was not installed"

@@ -1,11 +1,13 @@
 """Appendix table: how the implicit derivative of a learned boundary agrees with differences and with the ODE's."""
 
+from functools import partial
 from typing import Any
 
 from zoo.paper.case30_accuracy import assessments
-from zoo.paper.common import METHODS, method_rows
+from zoo.paper.common import METHODS, method_rows, trained_why
 from zoo.paper.entry import Findings, Setting, Task, entry
 from zoo.paper.tables import Drawing, Presentation, Published, Quantity, Table
+from zoo.plots import new_figure
 
 PAPER = {  # implicit-FD MAE in ms per unit of severity, correlation
     "vanilla-pinn": (Published(25.67, 4.97), Published(0.988, 0.004)),
@@ -20,7 +22,7 @@ def tasks(setting: Setting) -> list[Task]:
     return [each for model in METHODS for each in assessments(setting, model)]
 
 
-def present(setting: Setting, found: Findings) -> Presentation:
+def present(setting: Setting, findings: Findings) -> Presentation:
     """The table, and the derivatives over severity."""
 
     def read(comparison: str, name: str) -> Any:
@@ -46,22 +48,20 @@ def present(setting: Setting, found: Findings) -> Presentation:
             Quantity("implicit-ODE MAE", "ms/α"),
             Quantity("implicit-ODE correlation"),
         ),
-        tuple(method_rows(setting, found, done, values, theirs, METHODS)),  # type: ignore[arg-type]
+        tuple(method_rows(findings, done, values, theirs, METHODS, partial(trained_why, setting))),
     )
     note = (
         "Centred differences over severities 0.02 apart are themselves wrong next to the censoring edge, where CCT(α) "
         "is nearly vertical: a perfect boundary has an implicit-FD difference too. The ODE columns have no such limit."
     )
-    return Presentation((table,), (_drawing(found, done),), (note,))
+    return Presentation((table,), (_drawing(findings, done),), (note,))
 
 
-def _drawing(found: Findings, done: dict[str, list[Task]]) -> Drawing:
-    from zoo.plots import new_figure
-
+def _drawing(findings: Findings, done: dict[str, list[Task]]) -> Drawing:
     figure, axes = new_figure(height=4.4)
     shown = False
     for k, (model, label) in enumerate(METHODS.items()):
-        for result in found.of(done[model])[:1]:
+        for result in findings.of(done[model])[:1]:
             rows = [row for row in result["rows"] if row["dcct_dalpha_s"] is not None]
             if not shown:
                 true = [row for row in result["rows"] if row["true_dcct_dalpha_s"] is not None]

@@ -4,6 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from contingencies.ode import strict_trajectory
+from contingencies.references import reference_boundary
+from contingencies.trajectories import output_times
 from zoo.paper.common import CALIBRATED, PRIMARY
 from zoo.paper.entry import Findings, Setting, Task, entry, task
 from zoo.paper.measurements import severity_grid
@@ -19,13 +22,9 @@ UNSEEN = 50
 
 def measure(contingency: str, severities: int, spacings: tuple[float, ...]) -> dict[str, Any]:
     """Hard CCTs of the strict ODE for every spacing, refined far below the usual tolerance, in s."""
-    from contingencies.ode import strict_trajectory
-    from contingencies.references import reference_boundary
-    from contingencies.trajectories import output_times
-
     operators = operators_of(contingency)
-    found = reference_boundary(operators, severity_grid(operators, severities))
-    alpha, near = found.alpha[found.finite], found.cct[found.finite]
+    boundary = reference_boundary(operators, severity_grid(operators, severities))
+    alpha, near = boundary.alpha[boundary.finite], boundary.cct[boundary.finite]
     ccts = {}
     for spacing in spacings:
         t = output_times(operators, spacing)
@@ -50,9 +49,9 @@ def tasks(setting: Setting) -> list[Task]:
     return [_task()]
 
 
-def present(setting: Setting, found: Findings) -> Presentation:
+def present(setting: Setting, findings: Findings) -> Presentation:
     """Largest change of the CCT by the spacing."""
-    result = found.get(_task())
+    result = findings.get(_task())
     rows = []
     for spacing in SPACINGS_S:
         largest = None
@@ -65,7 +64,7 @@ def present(setting: Setting, found: Findings) -> Presentation:
             Row(
                 f"h_t = {1e3 * spacing:g} ms",
                 (cell([largest], paper), cell([count], Published(23))),
-                found.problem([_task()])
+                findings.problem([_task()])
                 or f"{CALIBRATED}; deterministic; the integrator's own steps do not depend on the samples",
             )
         )

@@ -1,17 +1,23 @@
 """The supercritical case of the paper's trajectory figures: alpha = 0.93, cleared at 0.73 s."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
 
+from contingencies.dae import dae_cct, simulate_dae
+from contingencies.ode import strict_trajectory
+from contingencies.references import reference_cct
+from contingencies.trajectories import Trajectory, output_times
+from espinn_moe.boundary import learned_boundary
+from espinn_moe.surrogate import Surrogate
+from zoo.judging.figures import plot_trajectories
+from zoo.judging.metrics import trajectory_errors
 from zoo.paper.common import BOTH_FORMS, CALIBRATED, METHODS, PRIMARY, trained_why, training
 from zoo.paper.entry import Findings, Setting, Task, entry, task
+from zoo.paper.measurements import boundary_values
 from zoo.paper.members import operators_of
 from zoo.paper.tables import Drawing, Presentation, Quantity, Row, Table, cell
-
-if TYPE_CHECKING:
-    from contingencies.trajectories import Trajectory
-    from espinn_moe.surrogate import Surrogate
 
 ALPHA, T_C = 0.93, 0.73
 DAE_STEP_S = 1e-3
@@ -19,11 +25,6 @@ DAE_STEP_S = 1e-3
 
 def references(contingency: str, alpha: float, t_c: float, step: float) -> dict[str, Any]:
     """The scenario by the strict reduced ODE and by the full network, on one time grid, with the CCT of both."""
-    from contingencies.dae import dae_cct, simulate_dae
-    from contingencies.ode import strict_trajectory
-    from contingencies.references import reference_cct
-    from contingencies.trajectories import output_times
-
     operators = operators_of(contingency)
     t = output_times(operators)
     ode, full = strict_trajectory(operators, alpha, t_c, t), simulate_dae(operators, alpha, t_c, step)
@@ -39,14 +40,8 @@ def references(contingency: str, alpha: float, t_c: float, step: float) -> dict[
     }
 
 
-def learned(surrogate: "Surrogate", alpha: float, t_c: float) -> dict[str, Any]:
+def learned(surrogate: Surrogate, alpha: float, t_c: float) -> dict[str, Any]:
     """The scenario by a surrogate, on the output grid, with its CCT."""
-    import torch
-
-    from contingencies.trajectories import output_times
-    from espinn_moe.boundary import learned_boundary
-    from zoo.paper.measurements import boundary_values
-
     n, t = surrogate.n_machines, output_times(surrogate.members[0])
     with torch.no_grad():
         times, severity, instant = (torch.as_tensor(x, dtype=surrogate.dtype) for x in (t, [alpha], [t_c]))
@@ -68,18 +63,13 @@ def tasks(setting: Setting) -> list[Task]:
     return [_reference(setting), *(_of(setting, model) for model in BOTH_FORMS)]
 
 
-def _values(result: dict[str, Any], t: list[float]) -> "Trajectory":
-    from contingencies.trajectories import Trajectory
-
+def _values(result: dict[str, Any], t: list[float]) -> Trajectory:
     return Trajectory(np.array(t), np.array(result["delta"]), np.array(result["omega"]))
 
 
-def present(setting: Setting, found: Findings) -> Presentation:
+def present(setting: Setting, findings: Findings) -> Presentation:
     """Errors against the strict ODE, and the figures of the critical pair and of all machines."""
-    from zoo.judging.figures import plot_trajectories
-    from zoo.judging.metrics import trajectory_errors
-
-    truth = found.get(_reference(setting))
+    truth = findings.get(_reference(setting))
     rows, drawings = [], []
 
     def row(label: str, result: dict[str, Any] | None, cct: float | None, why: str) -> Row:
@@ -106,11 +96,11 @@ def present(setting: Setting, found: Findings) -> Presentation:
             row("full-network DAE, 1 ms", truth["dae"], truth["cct"]["dae"], f"{CALIBRATED}; error of its step")
         )
     else:
-        problem = found.problem([_reference(setting)])
+        problem = findings.problem([_reference(setting)])
         rows += [row(label, None, None, problem) for label in ("reduced ODE (strict)", "full-network DAE, 1 ms")]
     for model in BOTH_FORMS:
-        result = found.get(_of(setting, model))
-        problem = found.problem([_of(setting, model)])
+        result = findings.get(_of(setting, model))
+        problem = findings.problem([_of(setting, model)])
         rows.append(
             row(METHODS[model], result, result["cct"] if result else None, problem or trained_why(setting, model))
         )

@@ -10,20 +10,26 @@ processor, which is that of the wall on an idle core); with a number of steps, a
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from contingencies.errors import UsageError
 from contingencies.library import Contingency, System
+from contingencies.operators import compile_members
+from espinn_moe.surrogate import Surrogate, check_members
+from registry.home import Home
+from zoo.judging.metrics import CCTErrors
+from zoo.judging.trajectories import held_out_totals
 from zoo.studies.sweep_table import SweepRow, sweep_row
+from zoo.surrogates.budgets import COMPARED_BY, plan_for
+from zoo.surrogates.catalogue import entry_of
+from zoo.surrogates.datasets import chosen_scenarios
+from zoo.training.request import TrainingRequest
+from zoo.training.session import Session, train_however_briefly
 from zoo.work.batch import Heard, run_jobs
 from zoo.work.code import STUDIES, code_digest
 from zoo.work.executor import Executor
 from zoo.work.jobs import FOLDER, Done, Job
 from zoo.work.reporting import Say, quiet
-
-if TYPE_CHECKING:
-    from espinn_moe.surrogate import Surrogate
-    from zoo.judging.metrics import CCTErrors
 
 Member = TypeVar("Member")
 Cell = tuple[str, float, int]  # method, fraction, seed
@@ -115,10 +121,6 @@ def run_sweep(
 
 def _refuse_early(plan: SweepPlan, contingencies: Sequence[Contingency]) -> None:
     """Refuse members that no model can serve, or a fraction that leaves nothing, before any time is spent."""
-    from contingencies.operators import compile_members
-    from espinn_moe.surrogate import check_members
-    from zoo.surrogates.datasets import chosen_scenarios
-
     check_members(compile_members(contingencies))
     for contingency in contingencies:
         chosen_scenarios(contingency.name, min(plan.fractions), seed=0)
@@ -130,9 +132,6 @@ def trained_together(method: str, members: Sequence[Member]) -> list[list[Member
 
 
 def _jobs(plan: SweepPlan, cell: Cell, members: Sequence[Contingency], folder: Path) -> list[Job]:
-    from zoo.surrogates.budgets import COMPARED_BY, plan_for
-    from zoo.surrogates.catalogue import entry_of
-
     method, fraction, seed = cell
     model, groups = METHODS[method][0], trained_together(method, members)
     minutes = None
@@ -178,10 +177,6 @@ def train_and_judge(
     home : str
         The sweep's home.
     """
-    from registry.home import Home
-    from zoo.training.request import TrainingRequest
-    from zoo.training.session import Session, train_however_briefly
-
     described = System.from_json(system, network)
     contingencies = [Contingency.from_json(spec, described) for spec in specs]
     assert [contingency.sha256 for contingency in contingencies] == members
@@ -197,10 +192,8 @@ def train_and_judge(
     }
 
 
-def judge(surrogate: "Surrogate", member: int, errors: "CCTErrors") -> dict[str, Any]:
+def judge(surrogate: Surrogate, member: int, errors: CCTErrors) -> dict[str, Any]:
     """Errors of one member: trajectories on the held-out pairs, and its hard-CCT errors on the unseen severities."""
-    from zoo.judging.trajectories import held_out_totals
-
     cct = errors.to_dict() | {"mismatches": errors.mismatches}
     trajectories = asdict(held_out_totals(surrogate, member))
     return {"contingency": surrogate.members[member].name, "trajectories": trajectories, "cct": cct}

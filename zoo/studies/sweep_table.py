@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from contingencies.tables import csv_text
+from zoo.judging.metrics import TrajectoryTotals
+from zoo.plots import new_figure
 
 
 @dataclass(frozen=True)
@@ -30,8 +32,6 @@ class SweepRow:
 
 def sweep_row(cell: tuple[str, float, int], parts: list[dict[str, Any]]) -> SweepRow:
     """The row of a cell from the results of its trainings."""
-    from zoo.judging.metrics import TrajectoryTotals
-
     members = [member for part in parts for member in part["members"]]
     pooled = sum((TrajectoryTotals(**member["trajectories"]) for member in members), TrajectoryTotals()).errors()
     finite = [member["cct"] for member in members if member["cct"]["mae"] is not None]
@@ -121,8 +121,6 @@ def table_csv(rows: Sequence[SweepRow]) -> str:
 
 def plot_sweep(summaries: Sequence[Summary], title: str) -> Any:
     """Errors over data fraction, one line per method, bars for the spread over seeds."""
-    from zoo.plots import new_figure
-
     figure, axes = new_figure(1, 3, width=11.0, height=3.6)
     quantities = (
         ("rmse_delta", "rmse_delta_std", 1.0, "RMSE of angles (rad)"),

@@ -11,6 +11,8 @@ import time
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any
 
@@ -80,9 +82,6 @@ class LocalProcesses(Executor):
         self.workers, self.attempts = workers, attempts
 
     def run(self, jobs: Sequence[Job], folder: Path | None = None) -> Iterator[Done]:
-        from concurrent.futures import FIRST_COMPLETED, Future, wait
-        from concurrent.futures.process import BrokenProcessPool
-
         waiting = deque((job, 1) for job in jobs)
         idle = [_new_worker() for _ in range(min(self.workers, len(jobs)))]
         running: dict[Future[tuple[Any, str | None]], tuple[Any, Job, int]] = {}
@@ -187,8 +186,6 @@ def _slots(client: Any) -> int:
 
 
 def _done_by_dask(future: Any, job: Job, address: str) -> Done:
-    from concurrent.futures import CancelledError
-
     from distributed import KilledWorker
 
     try:

@@ -94,7 +94,7 @@ def shifted_source(home: Home, row, checkpoint):
         truth = reference_boundary(operators, alpha, "fast")
         return Boundary(truth.alpha, truth.cct - shift, truth.status, truth.restabilises, "surrogate")
 
-    return boundary
+    return Source(boundary, operators)
 
 
 def test_a_surrogates_checkpoint_is_distilled_by_the_same_path_and_gated_by_its_error(tmp_path, monkeypatch) -> None:
@@ -136,7 +136,7 @@ def censored_source(home: Home, row, checkpoint):
         nowhere = np.full(alpha.shape, np.nan)
         return Boundary(alpha, nowhere, ("right-censored",) * alpha.size, np.zeros(alpha.shape, bool), "surrogate")
 
-    return boundary
+    return Source(boundary, compile_contingency(home.contingency(row)))
 
 
 def test_distilling_says_which_checkpoint_was_taken_and_what_the_gate_will_say(tmp_path, monkeypatch) -> None:

@@ -1,0 +1,92 @@
+"""Options that describe a family of contingencies: what happens at every member."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from zoo.commands.options import FINITE, Decorator, together
+
+if TYPE_CHECKING:
+    from contingencies.families import Recipe
+    from contingencies.records import Record
+
+CLEARINGS = ("remove-line", "restore", "trip-feeders", "restore-mechanical", "set-mechanical")
+APPLIES_TO = {  # options that only one kind of fault has
+    "position": "line",
+    "shunt_g": "bus",
+    "shunt_b": "bus",
+    "coefficient": "mechanical",
+    "factor": "mechanical",
+}
+RECIPE = (*APPLIES_TO, "t_f", "t_end", "t_c", "max_separation")  # besides the kinds of fault and clearing
+
+
+def recipe_options(required: bool = True) -> Decorator:
+    """What happens at every member of a family, as `recipe_of` reads it."""
+    faults = click.Choice(["line", "bus", "mechanical"])
+    return together(
+        click.option("--fault", type=faults, required=required, help="Make a family: kind of fault."),
+        click.option(
+            "--clearing",
+            type=click.Choice(CLEARINGS),
+            required=required,
+            help="Make a family: how every member is cleared.",
+        ),
+        click.option(
+            "--position", type=FINITE, help="Line faults: fraction from the lower bus number.  [default: 0.5]"
+        ),
+        click.option("--shunt-g", type=FINITE, help="Bus faults: conductance at severity 1, pu.  [default: 0]"),
+        click.option("--shunt-b", type=FINITE, help="Bus faults: susceptance at severity 1, pu.  [default: -100]"),
+        click.option(
+            "--coefficient", type=FINITE, help="Mechanical: relative change of P_m at severity 1.  [default: 1.25]"
+        ),
+        click.option("--factor", type=FINITE, help="set-mechanical: post-clearing P_m over pre-fault P_m."),
+        click.option("--t-f", type=FINITE, help="Fault applied, s.  [default: 0.2]"),
+        click.option("--T", "t_end", type=FINITE, help="End of the study, s.  [default: 2.5]"),
+        click.option("--t-c", type=(FINITE, FINITE), help="First and last clearing instant, s.  [default: 0.21 1.21]"),
+        click.option("--max-separation", type=FINITE, help="Admissible rotor-angle separation, rad.  [default: pi]"),
+    )
+
+
+severity_option = click.option(
+    "--severity", type=(FINITE, FINITE), help="Smallest and largest severity of the family.  [default: 0 1]"
+)
+
+
+def recipe_of(fault: Any, clearing: str, severity: tuple[float, float] | None = None, **given: Any) -> "Recipe":
+    """The recipe that the options describe; what is not given has the family's defaults."""
+    from contingencies.errors import UsageError
+    from contingencies.families import SHUNT, WINDOW, Recipe
+    from contingencies.spec import Shunt, Stability, Window
+
+    stated = {name: value for name, value in given.items() if value is not None}
+    for name, kind in APPLIES_TO.items():
+        if name in stated and kind != fault:
+            raise UsageError(f"--{name.replace('_', '-')} applies to {kind} faults only; leave it out.")
+    parts: dict[str, Any] = {name: stated[name] for name in ("position", "coefficient", "factor") if name in stated}
+    if severity is not None:
+        parts["severity"] = severity
+    if "max_separation" in stated:
+        parts["stability"] = _checked(Stability, {"max_separation_rad": stated["max_separation"]})
+    shunt = {"g": stated.get("shunt_g", SHUNT.g), "b": stated.get("shunt_b", SHUNT.b)}
+    window = {
+        "t_f": stated.get("t_f", WINDOW.t_f),
+        "T": stated.get("t_end", WINDOW.T),
+        "t_c": stated.get("t_c", WINDOW.t_c),
+    }
+    return Recipe(fault, clearing, shunt=_checked(Shunt, shunt), window=_checked(Window, window), **parts)
+
+
+def _checked(record: "type[Record]", values: dict[str, Any]) -> Any:
+    """A part of the recipe, or one sentence about the option that is wrong."""
+    from pydantic import ValidationError
+
+    from contingencies.errors import UsageError
+
+    try:
+        return record(**values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        message = first["msg"].removeprefix("Value error, ")
+        field = "".join(f"{step}: " for step in first["loc"][:1])
+        raise UsageError(f"{field}{message[0].lower()}{message[1:]}.") from None
