@@ -71,9 +71,13 @@ def _buses(file: MatpowerFile) -> Buses:
     rows = file.tables["bus"]
     values = rows.values
     _check_finite(rows, (0, 1, 2, 3, 4, 5, 7, 8, 9))
+    numbers = _integers(rows, 0, "bus number")
+    first_row = np.unique(numbers, return_index=True)[1]
+    for row in np.setdiff1d(np.arange(len(numbers)), first_row).tolist()[:1]:
+        raise SpecError(f"{rows.where(row)}: the bus number {numbers[row]} stands there already; number it anew.")
     names = file.bus_names if len(file.bus_names) == len(values) else ""
     return table(
-        Buses, len(values), number=_integers(rows, 0, "bus number"), kind=_integers(rows, 1, "bus type"),
+        Buses, len(values), number=numbers, kind=_integers(rows, 1, "bus type"),
         v=values[:, 7], angle=np.deg2rad(values[:, 8]), base_kv=values[:, 9],
         area=_labels(values[:, 6]), zone=_labels(values[:, 10]), name=np.array(names, dtype=np.str_),
     )  # fmt: skip

@@ -171,7 +171,9 @@ def _numbers(tokens: list[str], where: str) -> list[float]:
 
 
 def _number(token: str, where: str) -> float:
+    """A number, or a quotient of two (some files say baseMVA = 50/3)."""
+    above, _, below = token.partition("/")
     try:
-        return float(token)
-    except ValueError:
+        return float(above) / float(below or 1.0)
+    except (ValueError, ZeroDivisionError):
         raise SpecError(f"{where}: {token[:40]!r} is not a number; write the number itself.") from None
