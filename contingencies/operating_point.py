@@ -13,7 +13,7 @@ from contingencies.errors import SpecError
 from contingencies.formats.case import Case
 from contingencies.formats.energised import energised
 from contingencies.formats.stamps import series_admittance, two_ports
-from contingencies.formats.tables import PQ, Complex, Float, Int
+from contingencies.formats.tables import PQ, Complex, Float, Int, sum_at
 from contingencies.library import System
 from contingencies.network import Branches, Network, known_buses
 from contingencies.power_flow import PowerFlow, Solution
@@ -46,7 +46,7 @@ def network_at(system: System, live: Case, solution: Solution, unconnected: froz
         Printed numbers of buses that were left out, for complaints.
     """
     V, branches, position = solution.V, _branches(live), _printed(live)
-    y_shunt = _sum_at(len(V), live.shunts.bus, live.shunts.y)
+    y_shunt = sum_at(len(V), live.shunts.bus, live.shunts.y)
     injected = V * np.conj(_current(V, y_shunt, branches))  # what each bus sends into the network, pu
     machine_bus = _machine_buses(system, live, position, unconnected)
     H, x_d, D = _machine_data(system)
@@ -87,9 +87,9 @@ def _branches(live: Case) -> Branches:
 def _load(live: Case, V: Complex) -> Complex:
     """What loads draw at the solved voltages, less what units feed that are no machines, (n_b,) pu."""
     loads, units, v = live.loads, live.units, np.abs(V)[live.loads.bus]
-    drawn = _sum_at(len(V), loads.bus, loads.S_power + loads.S_current * v + loads.S_impedance * v**2)
+    drawn = sum_at(len(V), loads.bus, loads.S_power + loads.S_current * v + loads.S_impedance * v**2)
     others = ~units.is_machine
-    fed: Complex = drawn - _sum_at(len(V), units.bus[others], (units.P + 1j * units.Q)[others])
+    fed: Complex = drawn - sum_at(len(V), units.bus[others], (units.P + 1j * units.Q)[others])
     return fed
 
 
@@ -98,12 +98,6 @@ def _current(V: Complex, y_shunt: Complex, branches: Branches) -> Complex:
     np.add.at(current, branches.start, branches.y_ff * V[branches.start] + branches.y_ft * V[branches.end])
     np.add.at(current, branches.end, branches.y_tf * V[branches.start] + branches.y_tt * V[branches.end])
     return current
-
-
-def _sum_at(n: int, positions: Int, values: Complex) -> Complex:
-    total = np.zeros(n, dtype=complex)
-    np.add.at(total, positions, values)
-    return total
 
 
 def _machine_buses(system: System, live: Case, position: dict[int, int], unconnected: frozenset[int]) -> Int:

@@ -6,6 +6,7 @@ becomes a PQ bus at the limit, and holds its voltage again when the limit no lon
 up the imbalance of active power unless `slack_shares` spreads it over units.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,11 +17,11 @@ from contingencies.errors import SpecError
 from contingencies.formats.case import Case
 from contingencies.formats.energised import bus_kinds, energised, live_buses
 from contingencies.formats.stamps import bus_matrix
-from contingencies.formats.tables import PQ, PV, SLACK, Complex, Float, Int
+from contingencies.formats.tables import PQ, PV, SLACK, Complex, Float, Int, sum_at
+from contingencies.power_flow_limits import MAX_ROUNDS, ReactiveLimits
 from contingencies.power_flow_newton import Equations, Point, VoltageLoad
 
 TOLERANCE_MVA = 1e-8  # far below what moves a CCT; Newton usually ends well below it
-MAX_ROUNDS = 30  # of switching buses at their reactive limits; large cases settle within 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +96,7 @@ class PowerFlow:
 
     def __init__(self, case: Case, options: Options | None = None) -> None:
         self.case, self.options = case, options or Options()
-        n = len(case.buses)
-        Y = bus_matrix(case) + sp.csr_matrix((np.zeros(n), (np.arange(n), np.arange(n))), shape=(n, n))
-        self.Y = sp.csr_matrix(Y)
+        self.Y = bus_matrix(case)
         self.Y.sort_indices()
         self._equations: dict[bytes, Equations] = {}
 
@@ -112,9 +111,9 @@ class PowerFlow:
         kind = bus_kinds(case)
         best: Point | None = None
         for guess in self._starts(case, kind, start):
-            point, kind_now, S = self._solve_from(case, kind, guess)
+            point, held = self._solve_from(case, kind, guess)
             if point.converged:
-                return self._solution(case, kind, kind_now, S, point)
+                return self._solution(case, np.flatnonzero(held != kind), point)
             if best is None or np.abs(point.mismatch).max() < np.abs(best.mismatch).max():
                 best = point
         assert best is not None
@@ -124,19 +123,17 @@ class PowerFlow:
         """Scheduled power of units less constant-power loads (n,), and the loads that follow the voltage."""
         n, units, loads = len(case.buses), case.units, case.loads
         running = units.in_service
-        generated = _sum_at(n, units.bus[running], units.P[running] + 1j * units.Q[running])
-        drawn = [_sum_at(n, loads.bus, S) for S in (loads.S_power, loads.S_current, loads.S_impedance)]
+        generated = sum_at(n, units.bus[running], units.P[running] + 1j * units.Q[running])
+        drawn = [sum_at(n, loads.bus, S) for S in (loads.S_power, loads.S_current, loads.S_impedance)]
         return generated - drawn[0], VoltageLoad(drawn[1], drawn[2])
 
-    def _starts(self, case: Case, kind: Int, start: Complex | None) -> "list[Complex]":
+    def _starts(self, case: Case, kind: Int, start: Complex | None) -> Iterator[Complex]:
         """Guesses in the order in which they are tried: known or stored, DC angles, flat."""
-        stored = case.buses.v * np.exp(1j * case.buses.angle)
-        known = stored if start is None else start
-        usable = np.isfinite(known).all() and (np.abs(known) > 0.3).all()  # a flat file may store zeros
-        guesses = [known] if usable else []
-        reference = case.buses.angle[kind == SLACK][0]
-        flat = np.full(len(kind), np.exp(1j * reference))
-        return [_with_set_points(case, kind, guess) for guess in (*guesses, self._dc_start(case, kind), flat)]
+        known = case.buses.v * np.exp(1j * case.buses.angle) if start is None else start
+        if np.isfinite(known).all() and (np.abs(known) > 0.3).all():  # a file without a state may store zeros
+            yield _with_set_points(case, kind, known)
+        yield _with_set_points(case, kind, self._dc_start(case, kind))
+        yield _with_set_points(case, kind, np.full(len(kind), np.exp(1j * case.buses.angle[kind == SLACK][0])))
 
     def _dc_start(self, case: Case, kind: Int) -> Complex:
         """Angles of the lossless network at 1 pu: B theta = P, with the shifts as injections."""
@@ -149,8 +146,8 @@ class PowerFlow:
         )
         P = (
             self.injections(case)[0].real
-            + _sum_at(n, i, b * branches.shift).real
-            - _sum_at(n, j, b * branches.shift).real
+            + sum_at(n, i, b * branches.shift).real
+            - sum_at(n, j, b * branches.shift).real
         )
         angle = np.where(kind == SLACK, case.buses.angle, 0.0)
         free = np.flatnonzero(kind != SLACK)
@@ -162,49 +159,29 @@ class PowerFlow:
         started: Complex = np.exp(1j * angle)
         return started
 
-    def _solve_from(self, case: Case, kind: Int, V: Complex) -> tuple[Point, Int, Complex]:
+    def _solve_from(self, case: Case, kind: Int, V: Complex) -> tuple[Point, Int]:
         S, load = self.injections(case)
         tolerance = self.options.tolerance_mva / case.base_mva
         point = self._equations_for(case, kind).solve(V, S, load, tolerance)
         if not self.options.reactive_limits:
-            return point, kind, S
-        return self._within_limits(case, kind, (point, S, load), tolerance)
-
-    def _within_limits(
-        self, case: Case, kind: Int, state: tuple[Point, Complex, VoltageLoad], tolerance: float
-    ) -> tuple[Point, Int, Complex]:
-        """Switch PV buses at their limits until none is beyond them and none is held without need."""
-        point, S, load = state
-        units, n, scheduled = case.units, len(kind), S.copy()
-        running = units.in_service
-        q_min = _sum_at(n, units.bus[running], units.q_min[running]).real
-        q_max = _sum_at(n, units.bus[running], units.q_max[running]).real
-        set_point = np.abs(_with_set_points(case, kind, np.ones(n, dtype=complex)))
-        now = kind.copy()
+            return point, kind
+        drawn = sum_at(len(V), case.loads.bus, case.loads.S_power)
+        limits = ReactiveLimits(case, kind, np.abs(_with_set_points(case, kind, V)))
         for _ in range(MAX_ROUNDS):
-            if not point.converged:
+            change = limits.next_round(point.V, self._unit_power(case, point.V).imag) if point.converged else None
+            if change is None:
                 break
-            Q = self._unit_power(case, point.V).imag
-            beyond = (now == PV) & ((q_max + tolerance < Q) | (q_min - tolerance > Q))
-            v = np.abs(point.V)
-            held = (kind == PV) & (now == PQ)
-            freed = held & np.where(q_max - 1e-9 <= Q, v > set_point + 1e-9, v < set_point - 1e-9)
-            if not beyond.any() and not freed.any():
-                break
-            limit = np.where(q_max < Q, q_max, q_min)
-            S = np.where(beyond, scheduled.real + 1j * (limit - _sum_at(n, case.loads.bus, case.loads.S_power).imag), S)
-            now = np.where(beyond, PQ, np.where(freed, PV, now))
-            V = np.where(freed, point.V / v * set_point, point.V)
-            point = self._equations_for(case, now).solve(V, S, load, tolerance)
-        return point, now, S
+            kind, Q_held, V = change
+            S = np.where(np.isnan(Q_held), S, S.real + 1j * (np.nan_to_num(Q_held) - drawn.imag))
+            point = self._equations_for(case, kind).solve(V, S, load, tolerance)
+        return point, kind
 
     def _equations_for(self, case: Case, kind: Int) -> Equations:
-        key = kind.tobytes()
+        slack, shares = np.flatnonzero(kind == SLACK), self.options.slack_shares
+        if shares is not None:
+            shares = _bus_shares(case, shares, slack)
+        key = kind.tobytes() + (b"" if shares is None else shares.tobytes())
         if key not in self._equations:
-            slack = np.flatnonzero(kind == SLACK)
-            shares = self.options.slack_shares
-            if shares is not None:
-                shares = _bus_shares(case, shares, slack)
             pv, pq = np.flatnonzero(kind == PV), np.flatnonzero(kind == PQ)
             self._equations[key] = Equations(self.Y, pv, pq, slack, shares)
         return self._equations[key]
@@ -213,15 +190,14 @@ class PowerFlow:
         """What the units of each bus give, from the solved voltages, (n,) pu."""
         loads, v = case.loads, np.abs(V)[case.loads.bus]
         drawn = loads.S_power + loads.S_current * v + loads.S_impedance * v**2
-        power: Complex = V * np.conj(self.Y @ V) + _sum_at(len(V), loads.bus, drawn)
+        power: Complex = V * np.conj(self.Y @ V) + sum_at(len(V), loads.bus, drawn)
         return power
 
-    def _solution(self, case: Case, kind: Int, now: Int, S: Complex, point: Point) -> Solution:
+    def _solution(self, case: Case, limited: Int, point: Point) -> Solution:
         power = self._unit_power(case, point.V)
-        has_unit = np.zeros(len(kind), dtype=bool)
+        has_unit = np.zeros(len(power), dtype=bool)
         has_unit[case.units.bus[case.units.in_service]] = True
         mismatch = float(np.abs(point.mismatch).max() * case.base_mva)
-        limited = np.flatnonzero(now != kind)
         return Solution(point.V, np.where(has_unit, power, 0.0), point.iterations, mismatch, limited)
 
     def _failure(self, point: Point) -> str:
@@ -253,17 +229,9 @@ def _with_set_points(case: Case, kind: Int, V: Complex) -> Complex:
 def _bus_shares(case: Case, shares: Float, slack: Int) -> Float:
     if len(slack) != 1:
         raise SpecError(f"a distributed slack needs one slack bus, and the network has {len(slack)}; make one PV.")
-    total = _sum_at(len(case.buses), case.units.bus, np.where(case.units.in_service, shares, 0.0)).real
+    total = sum_at(len(case.buses), case.units.bus, np.where(case.units.in_service, shares, 0.0)).real
     if not (np.isfinite(total).all() and total.min() >= 0 and total.sum() > 0):
         raise SpecError(
             "the shares of the distributed slack must be positive for at least one unit and never negative."
         )
     return np.asarray(total / total.sum())
-
-
-def _sum_at(n: int, positions: Int, values: Complex | Float) -> Complex:
-    """Sum of values at each of n positions."""
-    real = np.bincount(positions, weights=values.real, minlength=n)
-    imaginary = np.bincount(positions, weights=values.imag, minlength=n) if np.iscomplexobj(values) else 0.0
-    total: Complex = (real + 1j * imaginary).astype(np.complex128)
-    return total

@@ -29,7 +29,7 @@ def read_pandapower_json(content: bytes, rule: str, name: str) -> Case:
             f"the file has {len(content)} bytes, more than the {MAX_BYTES} that are read; leave results out."
         )
     with _quiet():
-        return _case_of(net_of_tables(content.decode("utf-8")), rule, name)
+        return case_of_net(net_of_tables(content.decode("utf-8")), rule, name)
 
 
 def read_pandapower_case(case: str, rule: str, name: str) -> Case:
@@ -37,7 +37,7 @@ def read_pandapower_case(case: str, rule: str, name: str) -> Case:
     from contingencies.formats.known_cases import check_known_case
 
     with _quiet():
-        network = _case_of(_shipped(case), rule, name)
+        network = case_of_net(_shipped(case), rule, name)
     check_known_case(case, network)
     return network
 
@@ -60,7 +60,8 @@ def _shipped(case: str) -> Any:
     return net
 
 
-def _case_of(net: Any, rule: str, name: str) -> Case:
+def case_of_net(net: Any, rule: str, name: str) -> Case:
+    """The plain network of a pandapower net; `rule` says where bus numbers are: name, index, index+1."""
     numbers = _bus_numbers(net, rule)
     for element in UNKNOWN:
         if len(net[element]) and net[element].in_service.any():

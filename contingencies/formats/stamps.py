@@ -36,10 +36,12 @@ def two_ports(branches: Branches) -> TwoPorts:
 
 
 def bus_matrix(case: Case) -> sp.csr_matrix:
-    """Y_bus (n, n) of branches in service and fixed shunts, without loads, pu."""
-    branches = case.branches.taken(case.branches.in_service)
-    i, j, n = branches.start, branches.end, len(case.buses)
-    rows = np.concatenate([i, i, j, j, case.shunts.bus])
-    columns = np.concatenate([i, j, i, j, case.shunts.bus])
-    values = np.concatenate([*two_ports(branches), case.shunts.y])
-    return sp.csr_matrix((values, (rows, columns)), shape=(n, n))
+    """Y_bus (n, n) of branches in service and fixed shunts, without loads, pu; every diagonal entry is stored."""
+    branches = case.branches
+    if not branches.in_service.all():
+        branches = branches.taken(branches.in_service)
+    i, j, k = branches.start, branches.end, np.arange(len(case.buses))
+    rows = np.concatenate([i, i, j, j, case.shunts.bus, k])
+    columns = np.concatenate([i, j, i, j, case.shunts.bus, k])
+    values = np.concatenate([*two_ports(branches), case.shunts.y, np.zeros(len(k))])
+    return sp.csr_matrix((values, (rows, columns)), shape=(len(k), len(k)))

@@ -149,3 +149,12 @@ def table(kind: type[AnyTable], n: int, /, **columns: Any) -> AnyTable:
         for name, dtype in types.items()
     }
     return kind(**arrays)
+
+
+def sum_at(n: int, positions: Int, values: Complex | Float) -> Complex:
+    """Sum of the values at each of n positions, (n,)."""
+    total = np.zeros(n, dtype=np.complex128)
+    total.real = np.bincount(positions, weights=values.real, minlength=n)
+    if np.iscomplexobj(values):
+        total.imag = np.bincount(positions, weights=values.imag, minlength=n)
+    return total
