@@ -40,8 +40,8 @@ class Equations:
     pv, pq : Int
         Positions of the buses that hold |V|, and of those that do not. All others hold V.
     shares : Float (n,), optional
-        How the buses share the imbalance of active power, theory.md eq. (42); they sum to 1. With them, the buses of `slack` get an
-        equation of their own.
+        How the buses share the imbalance of active power, theory.md eq. (42); they sum to 1. With them, the bus
+        `slack` gets an equation of its own.
     slack : Int
         Positions of the buses that hold V; used with `shares` only, when it is one bus.
     """
