@@ -131,6 +131,12 @@ resume_option = click.option(
     show_default=True,
     help="Continue an interrupted training of the same request, or start anew.",
 )
+residual_option = click.option(
+    "--residual",
+    type=click.Choice(["pointwise", "shooting"]),
+    help="How a one-shot model is held to the swing equation: at random instants, as in the paper, or by following its "
+    "own event states in a second stage.  [default: shooting for es-pinn and moe, else pointwise]",
+)
 training_options = together(  # of every command that only trains
     data_options(),
     budget_options(),
@@ -140,6 +146,7 @@ training_options = together(  # of every command that only trains
         show_default=True,
         help="Learn only what decides stability: up to a separation of 1.5 pi. The paper's protocol is --no-focus.",
     ),
+    residual_option,
     click.option("--dtype", type=click.Choice(["float32", "float64"]), help="Default: the model's own."),
     resume_option,
     click.option("--mlflow/--no-mlflow", default=True, show_default=True, help="Send the run to MLflow at the end."),

@@ -45,6 +45,13 @@ def _numbers(text: str, kind: Any, what: str) -> tuple[Any, ...]:
     help="Learn only what decides stability.  [default: chained methods do, the paper's do not]",
 )
 @click.option(
+    "--residual",
+    type=click.Choice(["pointwise", "shooting"]),
+    default="pointwise",
+    show_default=True,
+    help="How moe and separate are held to the swing equation; the paper's way is pointwise.",
+)
+@click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("sweep"),

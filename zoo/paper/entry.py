@@ -11,6 +11,7 @@ from typing import Any
 from zoo.paper import ENTRIES
 from zoo.paper.budgets import Budget
 from zoo.paper.tables import Presentation
+from zoo.surrogates.budgets import Residual
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,7 @@ class Training:
     seed: int = 0
     fraction: float = 1.0
     focus: bool = False  # whether a one-shot model learns what decides stability only; chained ones always do
+    residual: Residual = "pointwise"  # the paper's
 
 
 @dataclass(frozen=True)

@@ -69,11 +69,12 @@ def _plain(training: Training) -> dict[str, Any]:
         "seed": training.seed,
         "fraction": training.fraction,
         "focus": training.focus,
+        "residual": training.residual,
     }
 
 
 def _training(inputs: dict[str, Any]) -> Training:
-    chosen = {name: inputs[name] for name in ("model", "minutes", "seed", "fraction", "focus")}
+    chosen = {name: inputs[name] for name in ("model", "minutes", "seed", "fraction", "focus", "residual")}
     return Training(members=tuple(inputs["members"]), **chosen)
 
 
@@ -86,8 +87,9 @@ def train(training: dict[str, Any], home: str, registry: str | None) -> dict[str
     wanted = _training(training)
     focus = wanted.focus or entry_of(wanted.model).form == "chained"
     request = TrainingRequest(
-        wanted.model, wanted.fraction, wanted.seed, minutes=wanted.minutes, clock=COMPARED_BY, focus=focus
-    )
+        wanted.model, wanted.fraction, wanted.seed, minutes=wanted.minutes, clock=COMPARED_BY, focus=focus,
+        residual=wanted.residual,
+    )  # fmt: skip
     with Home.open(home, registry) as opened:
         registered = opened.register([contingency_of(name) for name in wanted.members])
         trained = train_however_briefly(Session(opened), [each.row for each in registered], request)

@@ -20,7 +20,7 @@ from registry.home import Home
 from zoo.judging.metrics import CCTErrors
 from zoo.judging.trajectories import held_out_totals
 from zoo.studies.sweep_table import SweepRow, sweep_row
-from zoo.surrogates.budgets import COMPARED_BY, plan_for
+from zoo.surrogates.budgets import COMPARED_BY, Residual, plan_for
 from zoo.surrogates.catalogue import entry_of
 from zoo.surrogates.datasets import chosen_scenarios
 from zoo.training.request import TrainingRequest
@@ -54,6 +54,7 @@ class SweepPlan:
     minutes: float | None = None  # for all members together
     steps: int | None = None  # of each training
     focus: bool | None = None  # default: chained models learn what decides stability, others whole trajectories
+    residual: Residual = "pointwise"  # of the paper's methods, as in the paper; chained ones know no other
 
     def __post_init__(self) -> None:
         for method in self.methods:
@@ -134,15 +135,15 @@ def trained_together(method: str, members: Sequence[Member]) -> list[list[Member
 def _jobs(plan: SweepPlan, cell: Cell, members: Sequence[Contingency], folder: Path) -> list[Job]:
     method, fraction, seed = cell
     model, groups = METHODS[method][0], trained_together(method, members)
-    minutes = None
+    form, minutes = entry_of(model).form, None
     if plan.steps is None:
-        minutes = plan_for(entry_of(model).form, len(members), plan.budget, minutes=plan.minutes).minutes
+        minutes = plan_for(form, len(members), plan.budget, minutes=plan.minutes).minutes
         assert minutes is not None
         minutes /= len(groups)
-    focus = entry_of(model).form == "chained" if plan.focus is None else plan.focus
+    focus = form == "chained" if plan.focus is None else plan.focus
     request = {
         "model": model, "fraction": fraction, "seed": seed, "minutes": minutes, "clock": COMPARED_BY,
-        "steps": plan.steps, "focus": focus,
+        "steps": plan.steps, "focus": focus, "residual": plan.residual if form == "one-shot" else "pointwise",
     }  # fmt: skip
     return [_training_job(request, group, folder) for group in groups]
 

@@ -24,6 +24,7 @@ from registry.store import contingencies as contingency_store
 from registry.store import runs
 from zoo.judging.certificates import certificate_prefix
 from zoo.surrogates import checkpoints
+from zoo.surrogates.budgets import Residual
 from zoo.surrogates.catalogue import create_model, entry_of, make_objective
 from zoo.surrogates.datasets import ScenarioSet, training_set
 from zoo.training.outcome import Trained
@@ -118,7 +119,7 @@ def prepare_expert(family: Family, newcomer: Contingency, request: TrainingReque
     others = {member: member for member in range(newest)}
     copy_members(family.surrogate, enlarged, others)
     apprentice = create_model(family.model, operators[-1:], seed=request.seed, **settings)
-    objective = _begin(family, enlarged, apprentice, scenarios)
+    objective = _begin(family, enlarged, apprentice, scenarios, request.residual)
     parent = family.parent(others)
     config = training_config([newcomer], request, [scenarios], apprentice, plan, parent)
 
@@ -140,7 +141,9 @@ def _plan(request: TrainingRequest, members: int) -> TrainingPlan:
     return plan
 
 
-def _begin(family: Family, enlarged: Surrogate, apprentice: Surrogate, scenarios: ScenarioSet) -> Objective:
+def _begin(
+    family: Family, enlarged: Surrogate, apprentice: Surrogate, scenarios: ScenarioSet, residual: Residual | None
+) -> Objective:
     """Give the apprentice the shared part, frozen, and of the trained experts the one that fits it best."""
     newest = len(family.members)
     own = new_slices(enlarged, newest)
@@ -149,7 +152,8 @@ def _begin(family: Family, enlarged: Surrogate, apprentice: Surrogate, scenarios
     fresh = {name: tensor.clone() for name, tensor in apprentice.state_dict().items() if name in own}
     copy_members(enlarged, apprentice, {newest: 0})  # shared tensors, and experts that the newcomer shares
     apprentice.load_state_dict({**apprentice.state_dict(), **fresh})
-    objective = make_objective(family.model, apprentice, [scenarios])  # sees the inputs as the family scales them
+    # Made again, now that the inputs are scaled as the family scales them.
+    objective = make_objective(family.model, apprentice, [scenarios], residual=residual)
     trainable = {name for name, _ in apprentice.named_parameters() if name in own}
     for name, parameter in apprentice.named_parameters():
         parameter.requires_grad_(name in trainable)

@@ -15,8 +15,8 @@ from contingencies.operators import compile_members
 from espinn_moe.plan import Clock, TrainingPlan
 from espinn_moe.surrogate import Surrogate
 from espinn_moe.train import Objective
-from zoo.surrogates.budgets import plan_for
-from zoo.surrogates.catalogue import create_model, entry_of, make_objective
+from zoo.surrogates.budgets import Residual, plan_for
+from zoo.surrogates.catalogue import create_model, entry_of, make_objective, residual_of
 from zoo.surrogates.datasets import ScenarioSet, training_set
 from zoo.work.code import code_digest
 
@@ -33,6 +33,7 @@ class TrainingRequest:
     steps: int | None = None
     clock: Clock = "wall"
     focus: bool = True
+    residual: Residual | None = None  # the model's own default
     dtype: str | None = None  # the model's own default
     settings: dict[str, Any] | None = None  # further builder arguments
 
@@ -40,8 +41,13 @@ class TrainingRequest:
         """The plan for a model of so many contingencies."""
         return plan_for(
             entry_of(self.model).form, members, self.budget,
-            minutes=self.minutes, steps=self.steps, seed=self.seed, clock=self.clock,
+            minutes=self.minutes, steps=self.steps, seed=self.seed, clock=self.clock, residual=self.chosen_residual,
         )  # fmt: skip
+
+    @property
+    def chosen_residual(self) -> Residual:
+        """How the swing equation is held to; refused where it does not apply to the model."""
+        return residual_of(self.model, self.residual)
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +112,7 @@ def prepare(contingencies: Sequence[Contingency], request: TrainingRequest, pare
     if parent is not None:
         surrogate.load_state_dict(parent.surrogate.state_dict())
     surrogate.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
-    objective = make_objective(request.model, surrogate, scenarios, focus=request.focus)
+    objective = make_objective(request.model, surrogate, scenarios, focus=request.focus, residual=request.residual)
     config = training_config(contingencies, request, scenarios, surrogate, plan, parent)
     learned = tuple(range(len(contingencies)))
     return Prepared(
@@ -138,6 +144,7 @@ def training_config(
         "seed": request.seed,
         "budget": request.budget,
         "focus": request.focus,
+        "residual": request.chosen_residual,
         "plan": asdict(plan),
     }
     if parent is not None:

@@ -177,7 +177,7 @@ def train_however_briefly(session: Session, rows: Sequence[ContingencyRecord], r
 
 def describe(progress: Progress) -> str:
     """Where a training stands, in a few words."""
-    residuals = [value for name, value in progress.terms.items() if name.startswith("residual")]
+    residuals = [value for name, value in progress.terms.items() if name.startswith(("residual", "shooting"))]
     residual = f"  residual {sum(residuals):.1e}" if residuals else ""
     checked = "" if progress.validation is None else f"  CCT error {1e3 * progress.validation:.3g} ms"
     return f"step {progress.step}  loss {progress.loss:.2e}{residual}{checked}"

@@ -143,3 +143,29 @@ def test_what_decides_a_result_is_fixed_when_it_is_prepared():
     child = prepare([contingency], REQUEST, Parent(1, "ab" * 32, prepared.surrogate))
     assert child.subject != prepared.subject
     assert prepare([contingency], REQUEST).identity == prepared.identity
+
+
+def test_the_residual_is_part_of_what_decides_a_result():
+    contingency = load_contingency(NAME)
+    request = TrainingRequest("es-pinn", fraction=0.01, steps=6)
+    default, paper = (prepare([contingency], replace(request, residual=residual)) for residual in (None, "pointwise"))
+    assert (default.config["residual"], paper.config["residual"]) == ("shooting", "pointwise")
+    assert default.plan.restart is not None
+    assert paper.plan.restart is None
+    assert default.subject != paper.subject
+    assert default.subject == prepare([contingency], replace(request, residual="shooting")).subject
+
+
+def test_a_killed_shooting_training_is_resumed_by_the_session(home, rows, monkeypatch):
+    request = TrainingRequest("es-pinn", fraction=0.01, steps=6)
+
+    def die(stage, done, total, detail=""):
+        if done >= 0.7:  # in the second stage
+            raise Killed
+
+    with pytest.raises(Killed):
+        Session(home, report=die).train(rows, request)
+    said = []
+    trained = Session(home, say=said.append).train(rows, request)
+    assert any("Resumes" in line for line in said)
+    assert {"data", "shooting"} == set(trained.result.terms)
