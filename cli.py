@@ -30,6 +30,8 @@ COMMANDS = {  # name -> module of zoo.commands that holds it
     "history": "deployments",
     "retire": "deployments",
     "cct": "query",
+    "serve": "serve",
+    "token": "token",
     "verify": "upkeep",
     "gc": "upkeep",
     "sync-runs": "tracking",

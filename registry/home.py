@@ -18,7 +18,7 @@ from registry.records import CheckpointRecord, ContingencyRecord, DeploymentReco
 from registry.store import contingencies as contingency_store
 from registry.store import deployments, heads, runs
 from registry.store.contingencies import Registered
-from registry.store.deployments import PRODUCTION, Gate
+from registry.store.deployments import PRODUCTION, Gate, Replaces
 from registry.store.heads import Measured
 from registry.upgrading import make_home
 
@@ -148,19 +148,28 @@ class Home:
         reason: str,
         force: bool = False,
         gate: Gate | None = None,
+        replaces: Replaces = "anything",
     ) -> DeploymentRecord:
         """Deploy a head that can be loaded; see `registry.store.deployments.deploy`."""
         chosen = deployments.choose_head(self.database, name, head_id)
         self.load_head(chosen)  # a head that cannot be loaded must not replace one that answers
-        return deployments.deploy(self.database, name, chosen.id, alias=alias, reason=reason, force=force, gate=gate)
+        return deployments.deploy(
+            self.database, name, chosen.id, alias=alias, reason=reason, force=force, gate=gate, replaces=replaces
+        )
 
-    def rollback(self, name: str, *, alias: str = PRODUCTION, reason: str = "") -> DeploymentRecord:
+    def rollback(
+        self, name: str, *, alias: str = PRODUCTION, reason: str = "", replaces: Replaces = "anything"
+    ) -> DeploymentRecord:
         """Restore the previous deployment; refused inside the transaction when its head cannot be loaded."""
-        return deployments.rollback(self.database, name, alias=alias, reason=reason, check=self.load_head)
+        return deployments.rollback(
+            self.database, name, alias=alias, reason=reason, check=self.load_head, replaces=replaces
+        )
 
-    def retire(self, name: str, *, alias: str = PRODUCTION, reason: str = "") -> DeploymentRecord:
+    def retire(
+        self, name: str, *, alias: str = PRODUCTION, reason: str = "", replaces: Replaces = "anything"
+    ) -> DeploymentRecord:
         """End the active deployment."""
-        return deployments.retire(self.database, name, alias=alias, reason=reason)
+        return deployments.retire(self.database, name, alias=alias, reason=reason, replaces=replaces)
 
     # --- checkpoints --------------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from contingencies.errors import UsageError
 from espinn_moe.head import STATUSES, Array, Codes, Head
 from registry.changes import Changes, changes_of
 from registry.home import DEFAULT_HOME, Home
+from registry.records import HeadRecord
 from registry.store import deployments
 from registry.store.deployments import PRODUCTION
 
@@ -62,7 +63,7 @@ class CCTAnswers:
         return np.array(STATUSES)[self.status_code]
 
 
-class _Deployed(NamedTuple):
+class Deployed(NamedTuple):
     """A loaded head with its provenance."""
 
     head: Head
@@ -82,7 +83,7 @@ class Registry:
         self._lock = threading.RLock()
         self._changes: Changes = changes_of(home.database)
         self._stamp: object = None
-        self._current: dict[tuple[str, str], _Deployed] = {}  # valid until something changes
+        self._current: dict[tuple[str, str], Deployed] = {}  # valid until something changes
         self._heads: dict[tuple[int, str], Head] = {}  # immutable, by row and digest
         _open.add(self)
 
@@ -167,12 +168,28 @@ class Registry:
             severities = np.asarray(alpha, dtype=np.float64)
         except (TypeError, ValueError):
             raise UsageError("alpha holds something that is not a number; give an array of severities.") from None
+        head, head_id, checkpoint_id, version = self.deployed(name, alias)
+        cct, code = head.answers(severities)
+        return CCTAnswers(name, severities, cct, code, head.t_f, head.error_bound_s, head_id, checkpoint_id, version)
+
+    def deployed(self, name: str, alias: str = PRODUCTION) -> Deployed:
+        """The loaded head that answers now; `NotFoundError` when there is none."""
         stamp = self._changes.stamp()
         if stamp != self._stamp:
             self._forget(stamp)
-        head, head_id, checkpoint_id, version = self._current.get((name, alias)) or self._look_up(name, alias)
-        cct, code = head.answers(severities)
-        return CCTAnswers(name, severities, cct, code, head.t_f, head.error_bound_s, head_id, checkpoint_id, version)
+        return self._current.get((name, alias)) or self._look_up(name, alias)
+
+    def head(self, record: HeadRecord) -> Head:
+        """A stored head, deployed or not; each is read and verified once."""
+        key = (record.id, record.digest)
+        head = self._heads.get(key)
+        if head is None:
+            head = self._heads[key] = self.home.load_head(record)
+        return head
+
+    def stamp(self) -> object:
+        """Another value whenever the registry may have changed."""
+        return self._changes.stamp()
 
     # --- cache --------------------------------------------------------------------------------
 
@@ -180,17 +197,13 @@ class Registry:
         self._current = {}  # replaced, not emptied: another thread may be reading the old one
         self._stamp = stamp  # last, so that no thread takes the new stamp for the old rows
 
-    def _look_up(self, name: str, alias: str) -> _Deployed:
+    def _look_up(self, name: str, alias: str) -> Deployed:
         if not isinstance(alias, str):
             raise UsageError(f"alias {alias!r} is not text.")
         with self._lock:
             current = self._current  # an entry found now belongs to this generation of the cache only
             row = deployments.active(self.home.database, name, alias).head
-            key = (row.id, row.digest)
-            head = self._heads.get(key)
-            if head is None:
-                head = self._heads[key] = self.home.load_head(row)
-            deployed = _Deployed(head, row.id, row.checkpoint_id, row.contingency.version)
+            deployed = Deployed(self.head(row), row.id, row.checkpoint_id, row.contingency.version)
             current[(name, alias)] = deployed
             return deployed
 

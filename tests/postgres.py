@@ -6,8 +6,9 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -43,9 +44,25 @@ def _unavailable(reason: str) -> None:
     pytest.skip(f"no PostgreSQL: {reason}")
 
 
+@dataclass(frozen=True)
+class Server:
+    """A server that can be stopped and started again; `url` is that of its maintenance database."""
+
+    url: str
+    stop: Callable[[], None]
+    start: Callable[[], None]
+
+
 @contextmanager
 def postgres_server() -> Iterator[str]:
     """URL of the maintenance database of a fresh server."""
+    with restartable_server() as server:
+        yield server.url
+
+
+@contextmanager
+def restartable_server() -> Iterator[Server]:
+    """A fresh server."""
     with open(Path(tempfile.gettempdir()) / "cct-zoo-postgres.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # parallel test workers must not install at once
         reason = _install() if _binaries() is None else None
@@ -73,10 +90,19 @@ def postgres_server() -> Iterator[str]:
     try:
         run(str(binaries / "initdb"), "-D", str(data), "-U", "zoo", "-A", "trust", "--no-sync", "-E", "UTF8")
         options = f"-k {folder} -c listen_addresses='' -c fsync=off -c max_connections=100"
-        run(str(binaries / "pg_ctl"), "-D", str(data), "-l", str(folder / "log"), "-o", options, "-w", "start")
+        control = (str(binaries / "pg_ctl"), "-D", str(data), "-w")
+
+        def start() -> None:
+            run(*control, "-l", str(folder / "log"), "-o", options, "start")
+
+        def stop() -> None:
+            run(*control, "-m", "immediate", "stop")
+
+        start()
         try:
-            yield f"postgresql://zoo@/postgres?host={folder}"
+            yield Server(f"postgresql://zoo@/postgres?host={folder}", stop, start)
         finally:
-            run(str(binaries / "pg_ctl"), "-D", str(data), "-m", "immediate", "-w", "stop")
+            if (data / "postmaster.pid").exists():
+                stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

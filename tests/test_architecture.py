@@ -5,6 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 
 import cli
@@ -87,6 +88,7 @@ def test_importing_a_room_loads_nothing_heavy(room):
 
 def test_the_query_path_loads_nothing_heavy():
     assert loaded_after("import espinn_moe.head, registry.query; from registry import Registry") == []
+    assert loaded_after("import registry.service.app, registry.client") == []
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
@@ -95,8 +97,10 @@ def test_every_command_has_help(name):
     assert command is not None
     assert command.name == name
     assert command.help
-    assert all(parameter.help for parameter in command.params if parameter.param_type_name == "option"), name
-    assert any("--json" in parameter.opts for parameter in command.params) or name == "ui"
+    for part in command.commands.values() if isinstance(command, click.Group) else [command]:
+        assert part.help
+        assert all(parameter.help for parameter in part.params if parameter.param_type_name == "option"), name
+        assert any("--json" in parameter.opts for parameter in part.params) or name == "ui"
 
 
 def test_help_loads_nothing_heavy():

@@ -7,7 +7,7 @@ index backs; the rows are the history, and each knows what a rollback restores.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -23,6 +23,12 @@ from registry.store.reading import deployment_record, head_record
 from registry.texts import checked_alias, checked_text, current_actor, split_reference
 
 PRODUCTION = "production"
+
+Replaces = int | Literal["anything", "nothing"]  # the deployment that a change expects to find
+
+
+class ReplacedError(ConflictError):
+    """A change decided on by looking at a deployment that is not the active one any more."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,7 @@ def deploy(
     reason: str,
     force: bool = False,
     gate: Gate | None = None,
+    replaces: Replaces = "anything",
 ) -> DeploymentRecord:
     """Make a head answer for a contingency's name; default: the newest head of its latest version.
 
@@ -88,6 +95,8 @@ def deploy(
 
     Raises
     ------
+    ReplacedError
+        When another deployment than `replaces` is active.
     GateError
         When the head's measured error exceeds the gate and `force` is not set.
     """
@@ -98,6 +107,7 @@ def deploy(
     with database.write() as session:
         head = _chosen_head(session, name, head_id)
         active = _active(session, head.contingency.name, alias)
+        _check_replaced(active, replaces)
         if active is not None and active.head_id == head.id:
             return deployment_record(active)
         objections = (gate or Gate()).objections(head_record(head))
@@ -134,6 +144,7 @@ def rollback(
     alias: str = PRODUCTION,
     reason: str = "",
     check: Callable[[HeadRecord], object] = lambda head: None,
+    replaces: Replaces = "anything",
 ) -> DeploymentRecord:
     """Restore what was deployed before the active head, or the head that was retired last.
 
@@ -143,6 +154,7 @@ def rollback(
     checked_alias(alias)
     with database.write() as session:
         active = _active(session, name, alias)
+        _check_replaced(active, replaces)
         if active is not None:
             target = _before(session, active)
         else:
@@ -164,7 +176,9 @@ def rollback(
         )
 
 
-def retire(database: Database, name: str, *, alias: str = PRODUCTION, reason: str = "") -> DeploymentRecord:
+def retire(
+    database: Database, name: str, *, alias: str = PRODUCTION, reason: str = "", replaces: Replaces = "anything"
+) -> DeploymentRecord:
     """End the active deployment without a successor."""
     name, _ = split_reference(name)
     checked_alias(alias)
@@ -172,6 +186,7 @@ def retire(database: Database, name: str, *, alias: str = PRODUCTION, reason: st
         active = _active(session, name, alias)
         if active is None:
             raise _nothing_deployed(session, name, alias)
+        _check_replaced(active, replaces)
         _end(session, active)
         record(session, "retire", name, reason, alias=alias, head=active.head_id, deployment=active.id)
         database.notify(session, name)
@@ -248,6 +263,15 @@ def _chosen_head(session: Session, name: str, head_id: int | None) -> HeadRow:
             f"'cct-zoo distill {contingency.name}' makes one."
         )
     return head
+
+
+def _check_replaced(active: DeploymentRow | None, replaces: Replaces) -> None:
+    found: Replaces = "nothing" if active is None else active.id
+    if replaces not in ("anything", found):
+        raise ReplacedError(
+            f"deployment {found if active else 'none'} is active, not {replaces}; look at what answers now and decide "
+            "again."
+        )
 
 
 def _active(session: Session, name: str, alias: str) -> DeploymentRow | None:

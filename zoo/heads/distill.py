@@ -54,6 +54,7 @@ class Distilled:
     head: Head
     measured: Measured
     evaluations: int
+    strict: Boundary  # where the strict ODE was asked, and what it said
 
 
 def distill_boundary(source: Source, settings: HeadSettings = DEFAULT, report: Report = silent) -> Distilled:
@@ -93,7 +94,7 @@ def distill_boundary(source: Source, settings: HeadSettings = DEFAULT, report: R
     bound = None if reference.bound_s is None else reference.bound_s + gap
     looked = reference_boundary(operators, np.linspace(*head.severity, LOOKS), "fast")
     measured = Measured(reconstruction, reference, errors_against(head, truth), compare_statuses(head, looked))
-    return Distilled(replace(head, error_bound_s=bound), measured, fit.evaluations)
+    return Distilled(replace(head, error_bound_s=bound), measured, fit.evaluations, truth)
 
 
 def expected_severities(asked: int) -> int:
@@ -125,6 +126,12 @@ def _reference_gap(strict: Boundary, fast: Boundary) -> float:
     """Largest difference between the two references, s."""
     difference = np.abs(strict.cct - fast.cct)
     return float(np.nanmax(difference)) if np.isfinite(difference).any() else 0.0
+
+
+def _points(boundary: Boundary) -> list[tuple[float, float | None, str]]:
+    """Severity, CCT (s, None unless finite) and status of each point, as they are stored."""
+    ccts = [float(cct) if np.isfinite(cct) else None for cct in boundary.cct]
+    return list(zip(boundary.alpha.tolist(), ccts, boundary.status, strict=True))
 
 
 def _worthwhile(checkpoint: CheckpointRecord) -> float:
@@ -164,6 +171,7 @@ def distill(
     detail: dict[str, object] = {
         "evaluations": distilled.evaluations, "seed": settings.seed, "parameters": distilled.head.parameters
     }  # fmt: skip
+    detail["strict_points"] = _points(distilled.strict)
     if checkpoint is not None:
         detail["certificate"] = _certificate(checkpoint, expert_of(checkpoint, row))
     return home.add_head(row, distilled.head, distilled.measured, checkpoint.id if checkpoint else None, detail)

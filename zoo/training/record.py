@@ -89,7 +89,8 @@ class Record:
         now = time.monotonic()
         if now - self.last_point >= RECORD_S or progress.done >= 1.0:
             self.last_point = now
-            values = {"loss": progress.loss, "learning_rate": progress.learning_rate, **progress.terms}
+            values = {"done": progress.done, "loss": progress.loss, "learning_rate": progress.learning_rate}
+            values |= progress.terms
             if progress.validation is not None:
                 values["validation_cct_ms"] = 1e3 * progress.validation
             with suppress(OSError):

@@ -1,0 +1,426 @@
+"""What API v1 sends: plain values with units in their names, made from the records of the registry."""
+
+import json
+from datetime import datetime
+from typing import Any, Generic, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from registry.records import (
+    CheckpointRecord,
+    ContingencyRecord,
+    DeploymentRecord,
+    HeadRecord,
+    RunRecord,
+    SystemRecord,
+)
+from registry.store.deployments import Gate
+
+Item = TypeVar("Item")
+
+
+class Value(BaseModel):
+    """A value that is only ever read."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+
+class Listed(Value, Generic[Item]):
+    """One page of a list; `next` continues it, and is null at the end."""
+
+    items: list[Item]
+    next: str | None = Field(description="cursor of the next page")
+
+
+class SystemOut(Value):
+    """A registered system."""
+
+    name: str
+    sha256: str
+    created_at: datetime
+    spec: dict[str, Any]
+
+    @staticmethod
+    def of(row: SystemRecord) -> "SystemOut":
+        return SystemOut(name=row.name, sha256=row.sha256, created_at=row.created_at, spec=json.loads(row.spec_json))
+
+
+class ContingencyOut(Value):
+    """The latest version of a contingency, and the heads that may answer for it."""
+
+    name: str
+    version: int
+    system: str
+    sha256: str
+    created_at: datetime
+    spec: dict[str, Any]
+
+    @staticmethod
+    def of(row: ContingencyRecord) -> "ContingencyOut":
+        return ContingencyOut(
+            name=row.name,
+            version=row.version,
+            system=row.system.name,
+            sha256=row.sha256,
+            created_at=row.created_at,
+            spec=json.loads(row.spec_json),
+        )
+
+
+class HeadOut(Value):
+    """A head: where it comes from, where it answers, how wrong it was measured to be."""
+
+    id: int
+    contingency: str
+    contingency_version: int
+    source: Literal["reference", "checkpoint"]
+    checkpoint: int | None
+    kind: str
+    digest: str
+    severity: tuple[float, float]
+    intervals: list[tuple[float, float, str]]
+    error_bound_s: float | None
+    strict_count: int
+    strict_mae_s: float | None
+    strict_max_s: float | None
+    strict_disagreements: int
+    errors: dict[str, Any]
+    objections: list[str] = Field(description="what the default gate has against it")
+    created_at: datetime
+
+    @staticmethod
+    def of(row: HeadRecord) -> "HeadOut":
+        return HeadOut(
+            id=row.id,
+            contingency=row.contingency.name,
+            contingency_version=row.contingency.version,
+            source=row.source,
+            checkpoint=row.checkpoint_id,
+            kind=row.kind,
+            digest=row.digest,
+            severity=(row.severity_low, row.severity_high),
+            intervals=list(row.intervals),
+            error_bound_s=row.error_bound_s,
+            strict_count=row.strict_count,
+            strict_mae_s=row.strict_mae_s,
+            strict_max_s=row.strict_max_s,
+            strict_disagreements=row.strict_disagreements,
+            errors=dict(row.errors),
+            objections=Gate().objections(row),
+            created_at=row.created_at,
+        )
+
+
+class CheckpointOut(Value):
+    """Weights of a trained surrogate."""
+
+    id: int
+    run: int | None
+    parent: int | None
+    digest: str
+    size: int
+    parameters: int
+    kind: str
+    members: list[str]
+    metrics: dict[str, float | None]
+    created_at: datetime
+
+    @staticmethod
+    def of(row: CheckpointRecord) -> "CheckpointOut":
+        return CheckpointOut(
+            id=row.id,
+            run=row.run_id,
+            parent=row.parent_id,
+            digest=row.digest,
+            size=row.size,
+            parameters=row.parameters,
+            kind=row.kind,
+            members=[f"{m.contingency_name}@{m.contingency_version}" for m in row.members],
+            metrics=dict(row.metrics),
+            created_at=row.created_at,
+        )
+
+
+class RunOut(Value):
+    """A training: what was asked for and whether it lives."""
+
+    id: int
+    uid: str
+    model: str
+    mode: str
+    status: str
+    seed: int
+    fraction: float
+    config: dict[str, Any]
+    metrics: dict[str, float | None]
+    error: str | None
+    started_at: datetime
+    heartbeat_at: datetime
+    finished_at: datetime | None
+    mlflow_run_id: str | None
+    code_version: str
+
+    @staticmethod
+    def of(row: RunRecord) -> "RunOut":
+        return RunOut.model_validate(row)
+
+
+class CurvePoint(Value):
+    """Measurements of a run at a step."""
+
+    step: int
+    at_ms: int
+    metrics: dict[str, float]
+
+
+class LiveRun(RunOut):
+    """A run with the curves of its diary."""
+
+    name: str | None
+    left_s: float | None = Field(description="seconds of training that are left, as far as they can be foreseen")
+    curve: list[CurvePoint]
+
+
+class DeploymentOut(Value):
+    """A head that answers, or once answered."""
+
+    id: int
+    contingency: str
+    alias: str
+    head: int
+    checkpoint: int | None
+    contingency_version: int
+    action: str
+    active: bool
+    forced: bool
+    reason: str
+    actor: str
+    created_at: datetime
+    ended_at: datetime | None
+
+    @staticmethod
+    def of(row: DeploymentRecord) -> "DeploymentOut":
+        return DeploymentOut(
+            id=row.id,
+            contingency=row.contingency,
+            alias=row.alias,
+            head=row.head_id,
+            checkpoint=row.head.checkpoint_id,
+            contingency_version=row.head.contingency.version,
+            action=row.action,
+            active=row.active,
+            forced=row.forced,
+            reason=row.reason,
+            actor=row.actor,
+            created_at=row.created_at,
+            ended_at=row.ended_at,
+        )
+
+
+class EventOut(Value):
+    """Who did what, when and why."""
+
+    id: int
+    at: datetime
+    actor: str
+    action: str
+    subject: str
+    reason: str
+    detail: dict[str, Any]
+
+
+class NumberOut(Value):
+    """A number of a benchmark, beside the published one."""
+
+    id: int
+    entry: str
+    table_name: str
+    row_label: str
+    quantity: str
+    unit: str
+    value: float | None
+    std: float | None
+    count: int
+    paper: float | None
+    paper_std: float | None
+    budget: str
+    seeds: int
+    code_version: str
+    created_at: datetime
+
+
+class RankedOut(Value):
+    """A contingency at a severity, with its margin to the required time."""
+
+    contingency: str
+    system: str
+    version: int
+    alpha: float
+    status: str
+    cct_s: float | None
+    duration_s: float | None
+    error_bound_s: float | None
+    required_s: float | None
+    margin_s: float | None = Field(description="duration less the error bound and the required time")
+    margin_is: Literal["exact", "at-least", "at-most"] | None
+    head: int | None
+    checkpoint: int | None
+    head_version: int | None
+    source: str | None
+    deployment: int | None
+    deployed_at: datetime | None
+    fault: str
+    clearing: str
+    alerts: list[str]
+
+
+class ReferenceOut(Value):
+    """Critical clearing times by the compiled ODE, in columns."""
+
+    contingency: str
+    version: int
+    alpha: list[float]
+    status: list[str]
+    cct_s: list[float | None]
+    duration_s: list[float | None]
+    restabilises: list[bool]
+
+
+class ScenarioOut(Value):
+    """One simulated scenario: angles relative to the centre of inertia."""
+
+    contingency: str
+    version: int
+    alpha: float
+    t_c_s: float
+    duration_s: float
+    stable: bool
+    sentence: str
+    spare_s: float | None
+    cct_s: float | None
+    status: str
+    separation_rad: float
+    max_separation_rad: float
+    at_s: float
+    t_s: list[float]
+    machines: list[int]
+    delta_rad: list[list[float]] = Field(description="one list per machine")
+    omega_pu: list[list[float]] = Field(description="one list per machine")
+
+
+class BoundaryOut(Value):
+    """A head as a curve."""
+
+    contingency: str
+    head: int
+    alpha: list[float]
+    duration_s: list[float]
+    slope_s: list[float]
+    breaks: list[int]
+    censored: list[tuple[float, float, str]]
+    error_bound_s: float | None
+    strict: list[tuple[float, float | None, str]] = Field(description="severity, duration (s) and status measured")
+    other_duration_s: list[float | None] | None = Field(description="of another head at the same severities")
+
+
+class RequiredOut(Value):
+    """The time that protection needs."""
+
+    contingency: str
+    required_s: float
+    reason: str
+    actor: str
+    set_at: datetime
+
+
+class RequiredIn(BaseModel):
+    """A required time to be set."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    required_s: float = Field(gt=0, le=1000)
+    reason: str = Field(min_length=1, max_length=2000)
+
+
+class ReasonIn(BaseModel):
+    """Why something is changed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    reason: str = Field(min_length=1, max_length=2000)
+    alias: str = "production"
+
+
+class DeployIn(ReasonIn):
+    """A head to be deployed; default: the newest of the latest version."""
+
+    head: int | None = Field(None, ge=1, le=2**31 - 1)
+    force: bool = False
+
+
+class Answers(Value):
+    """Answers for one contingency, in columns; a number that is missing is null and has a reason."""
+
+    contingency: str
+    head: int
+    checkpoint: int | None
+    version: int
+    t_f_s: float
+    alpha: list[float]
+    status: list[str]
+    cct_s: list[float | None]
+    duration_s: list[float | None]
+    error_bound_s: list[float | None]
+    reason: list[str | None]
+
+
+class Answering(Value):
+    """The head that answered for a contingency."""
+
+    head: int
+    checkpoint: int | None
+    version: int
+    t_f_s: float
+    error_bound_s: float | None
+
+
+class ManyAnswers(Value):
+    """Answers for many rows, in columns; a contingency without a head has the status no-head."""
+
+    rows: int
+    status: list[str]
+    cct_s: list[float | None]
+    duration_s: list[float | None]
+    error_bound_s: list[float | None]
+    head: list[int | None]
+    checkpoint: list[int | None]
+    version: list[int | None]
+    reason: list[str | None]
+    answered_by: dict[str, Answering]
+    missing: dict[str, str] = Field(description="contingencies that nothing answers for, and why")
+
+
+class ManyQuestions(BaseModel):
+    """Columns of equal length; a single value stands for a column of equal ones."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    contingency: list[str] | str
+    alpha: list[float] | float
+    alias: str = "production"
+
+
+class ProblemOut(Value):
+    """What went wrong, as RFC 9457 has it."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+
+
+class Health(Value):
+    """Whether the service can do its work."""
+
+    status: Literal["ok", "away"]
+    detail: str

@@ -1,0 +1,1 @@
+"""The page: server-rendered views, gathered by `registry.service.app`."""
