@@ -22,13 +22,16 @@ from contingencies.dae_network import (
 )
 from contingencies.dae_step import Leg, PhaseSolver, whole_steps
 from contingencies.errors import UsageError
+from contingencies.looks import Look, look_of_samples
 from contingencies.network import Complex, Float
 from contingencies.operators import PhaseOperators
+from contingencies.search import SPARING, Plan, first_crossing
 from contingencies.separation import peak, separation, spread
-from contingencies.stability import CCT, Crossing, candidates, check_scenario, first_crossing
+from contingencies.stability import CCT, cct_of, check_scenario
 
 __all__ = ["DAE", "DEFAULT_STEP_S", "DaeTrajectory", "ZipLoads", "dae_cct", "dae_margins", "simulate_dae"]
 
+LOOK_SAMPLES = 513  # of a trajectory shown to a search: a few milliseconds apart, as smooth as it needs
 DEFAULT_STEP_S = 1e-3  # within 0.1 ms of the reduced model's CCT on the benchmarks
 
 
@@ -125,28 +128,42 @@ class DAE:
             return np.empty(0)
         limit = self.operators.max_separation if stop_at_crossing else math.inf
         on = self._fault_on(float(times.max()) - self.operators.window.t_f, limit)
-        return np.array([self._peak(on, float(t), limit) for t in times]) - self.operators.max_separation
+        return np.array([self._seen(on, float(t), limit)[2] for t in times]) - self.operators.max_separation
 
-    def first_crossing(self, t_c: Float) -> Crossing:
-        """First crossing over a scan of clearing instants."""
-        # Signs suffice for the root, and beyond the crossing a network with ZIP loads may have no solution.
-        return first_crossing(lambda instants: self.margins(instants, stop_at_crossing=True), t_c)
+    def look(self, t_c: Float) -> Look:
+        """What a search sees of clearing instants (m,); the values of negative margins are right.
 
-    def _peak(self, on: Leg, t_c: float, limit: float) -> float:
-        """Peak separation over the study, rad; some value above the limit once that is passed."""
+        Trajectories are left once they are lost: beyond that a network with ZIP loads may have no solution.
+        """
+        times, window, limit = np.asarray(t_c, dtype=float), self.operators.window, self.operators.max_separation
+        for instant in times:
+            check_scenario(self.operators, self.alpha, float(instant))
+        on = self._fault_on(float(times.max()) - window.t_f, limit)
+        seen = [self._seen(on, float(instant), limit) for instant in times]
+        t = np.linspace(window.t_f, window.T, LOOK_SAMPLES)
+        sampled = np.stack([np.interp(t, its_t, its_separation) for its_t, its_separation, _ in seen])
+        return look_of_samples(t, sampled, limit, np.array([top for *_, top in seen]) - limit)
+
+    def _seen(self, on: Leg, t_c: float, limit: float) -> tuple[Float, Float, float]:
+        """Times from t_f on, separations there, and their peak; until the separation passes the limit."""
         window = self.operators.window
         duration = t_c - window.t_f
         full = min(whole_steps(duration, self.step), len(on.t) - 1)
-        largest = float(spread(on.delta[: full + 1]).max())
-        if largest > limit:
-            return largest
+        t, d = on.t[: full + 1], spread(on.delta[: full + 1])
+        if d.max() > limit:
+            return window.t_f + t, d, float(d.max())
         last = self._on.leg(on.delta[full], on.omega[full], duration - on.t[full], limit, on.V[full])
-        t = np.append(on.t[: full + 1], on.t[full] + last.t[1:])
-        largest = _top(t, np.append(on.delta[: full + 1], last.delta[1:], axis=0))
-        if largest > limit:
-            return largest
+        t, d = np.append(t, t[-1] + last.t[1:]), np.append(d, spread(last.delta[1:]))
+        top = float(peak(d, t)[0])
+        if top > limit:
+            return window.t_f + t, d, top
         after = self._after.leg(last.delta[-1], last.omega[-1], window.T - t_c, limit)
-        return max(largest, _top(after.t, after.delta[:, self.operators.counted_machines]))
+        d_after = spread(after.delta[:, self.operators.counted_machines])
+        return (
+            np.append(window.t_f + t, t_c + after.t[1:]),
+            np.append(d, d_after[1:]),
+            max(top, float(peak(d_after, after.t)[0])),
+        )
 
     def _fault_on(self, duration: float, limit: float) -> Leg:
         """The fault-on leg in full steps, as long as the duration needs or until the limit is passed."""
@@ -164,11 +181,6 @@ class DAE:
             )
         self._on_leg = leg
         return leg
-
-
-def _top(t: Float, delta: Float) -> float:
-    """Largest separation of angles (k, n) at times (k,), rad; between steps the vertex of a parabola through three."""
-    return float(peak(spread(delta), t)[0])
 
 
 def simulate_dae(
@@ -191,8 +203,14 @@ def dae_margins(
 
 
 def dae_cct(
-    operators: PhaseOperators, alpha: float, step: float = DEFAULT_STEP_S, loads: ZipLoads | None = None
+    operators: PhaseOperators,
+    alpha: float,
+    step: float = DEFAULT_STEP_S,
+    loads: ZipLoads | None = None,
+    plan: Plan | None = None,
 ) -> CCT:
     """Hard CCT of one severity on the full network."""
-    crossing = DAE(operators, alpha, step, loads).first_crossing(candidates(operators))
-    return CCT(alpha, crossing.status, crossing.t_c, crossing.restabilises, operators.window.t_f, "dae")
+    dae, window = DAE(operators, alpha, step, loads), operators.window
+    plan = (plan or SPARING).within(operators.max_separation)
+    crossing = first_crossing(lambda t_c, values: dae.look(t_c), window.t_c, plan)
+    return cct_of(crossing, alpha, window.t_f, "dae", plan.intervals)

@@ -71,8 +71,8 @@ def cos_sin_lanes(x, c, s):
 
 
 @numba.njit(fastmath=FLAGS, inline="always")
-def field_lanes(delta, omega, G, B, P_m, H, D, omega_b, c, s, I, d_delta, d_omega):
-    """The swing field of all lanes; G and B are E_i E_j Y_ij, c, s and I are scratch."""
+def power_lanes(delta, G, B, c, s, I, P_e):
+    """Electrical powers of all lanes; G and B are E_i E_j Y_ij, c, s and I are scratch."""
     n, lanes = delta.shape
     for i in range(n):
         cos_sin_lanes(delta[i], c[i], s[i])
@@ -87,9 +87,18 @@ def field_lanes(delta, omega, G, B, P_m, H, D, omega_b, c, s, I, d_delta, d_omeg
                 I_re[l] += g * c_j[l] - b * s_j[l]
                 I_im[l] += b * c_j[l] + g * s_j[l]
         for l in range(lanes):
-            P_e = air_gap_power(c[i, l], s[i, l], I_re[l], I_im[l])
+            P_e[i, l] = air_gap_power(c[i, l], s[i, l], I_re[l], I_im[l])
+
+
+@numba.njit(fastmath=FLAGS, inline="always")
+def field_lanes(delta, omega, G, B, P_m, H, D, omega_b, c, s, I, d_delta, d_omega):
+    """The swing field of all lanes; arguments as for `power_lanes`."""
+    n, lanes = delta.shape
+    power_lanes(delta, G, B, c, s, I, d_omega)
+    for i in range(n):
+        for l in range(lanes):
             d_delta[i, l] = angle_rate(omega[i, l], omega_b)
-            d_omega[i, l] = acceleration(P_m[i], P_e, omega[i, l], H[i], D[i])
+            d_omega[i, l] = acceleration(P_m[i], d_omega[i, l], omega[i, l], H[i], D[i])
 
 
 @numba.njit(inline="always")

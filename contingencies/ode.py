@@ -13,15 +13,15 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from contingencies.errors import SolverError
+from contingencies.looks import Look, look_of_samples
 from contingencies.network import Complex, Float
 from contingencies.operators import PhaseOperators
-from contingencies.stability import Crossing, check_scenario, first_crossing
+from contingencies.stability import check_scenario
 from contingencies.swing import swing_field
 from contingencies.trajectories import SAMPLE_S, Trajectory, output_times
 
 RTOL, ATOL = 1e-9, 1e-11  # the paper's tolerances
 MAX_STEP_S = 1e-2  # RK4 step; moves no benchmark CCT by more than 1.4e-7 s against 1 ms steps
-SECTION_POINTS = 16  # that many margins cost little more than one in the compiled integrator
 STEP_ANGLE_RAD = 0.2  # largest phase advance per step of the fastest conceivable swing mode
 
 
@@ -75,11 +75,11 @@ def _leg(
     return solution.y.T[: len(t)], solution.y[:, -1]
 
 
-def strict_margins(operators: PhaseOperators, alpha: float, t_c: Float) -> Float:
-    """Hard margins (m,) of clearing instants (m,), each simulated on its own, rad."""
-    return np.array(
-        [strict_trajectory(operators, alpha, float(t)).separation.max() - operators.max_separation for t in t_c]
-    )
+def strict_look(operators: PhaseOperators, alpha: float, t_c: Float) -> Look:
+    """What a search sees of clearing instants (m,), each simulated on its own; margins are those of the samples."""
+    separation = np.stack([strict_trajectory(operators, alpha, float(t)).separation for t in t_c])
+    limit = operators.max_separation
+    return look_of_samples(output_times(operators, SAMPLE_S), separation, limit, separation.max(axis=-1) - limit)
 
 
 # --- fast -------------------------------------------------------------------------------------
@@ -138,9 +138,17 @@ class FastODE:
         )  # fmt: skip
         return peaks - ops.max_separation
 
-    def first_crossing(self, t_c: Float) -> Crossing:
-        """First crossing over a scan of clearing instants."""
-        return first_crossing(lambda t: self.margins(t, stop_at_crossing=True), t_c, points_per_call=SECTION_POINTS)
+    def look(self, t_c: Float, values: bool = False) -> Look:
+        """What a search sees of clearing instants (m,) in order; the values of negative margins are always right."""
+        from contingencies.multistep import watch
+
+        ops, t_c = self.operators, np.ascontiguousarray(t_c, dtype=float)
+        leg = self._leg_until(float(t_c[-1]))
+        peaks, swings, lost = watch(
+            t_c, ops.window.t_f, ops.window.T, self.step, ops.max_separation, ops.counted_machines,
+            *leg, *self._phases, ops.H, ops.D, ops.omega_b,
+        )  # fmt: skip
+        return Look(peaks - ops.max_separation, swings - ops.max_separation, lost)
 
     def states(self, t_c: Float, t: Float) -> Float:
         """States (m, k, 2 n) at times t (k,) for ordered clearing instants (m,): angles, then speeds."""

@@ -1,4 +1,4 @@
-"""The reference simulators by name: how each simulates a scenario and how it finds the first crossing.
+"""The reference simulators by name: how each simulates a scenario and how its crossings are searched.
 
 strict is the paper's SciPy protocol, fast the compiled reduced ODE, dae the full network. Adding a reference means
 adding a row to `METHODS`. The simulators are imported when they are first used: numba is not wanted by those who only
@@ -6,7 +6,7 @@ need a name.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -14,10 +14,13 @@ import numpy as np
 from contingencies.errors import UsageError
 from contingencies.network import Float
 from contingencies.operators import PhaseOperators
-from contingencies.stability import CCT, Boundary, Crossing, boundary_of, candidates, check_scenario, first_crossing
+from contingencies.search import SPARING, Plan, Source, first_crossing
+from contingencies.stability import CCT, Boundary, boundary_of, cct_of, check_scenario
 from contingencies.trajectories import Trajectory
 
 Reference = Literal["strict", "fast", "dae"]
+Protocol = Literal["bounded", "paper"]
+SECTION_POINTS = 23  # that many margins fill the lanes of the compiled integrator, and two rounds reach the tolerance
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,8 @@ class Methods:
     """What a reference can do."""
 
     trajectory: Callable[[PhaseOperators, float, float], Trajectory]  # severity, clearing instant
-    crossing: Callable[[PhaseOperators, float], Crossing]  # severity
+    look: Callable[[PhaseOperators, float], Source]  # severity
+    plan: Plan  # how its crossings are searched
 
 
 def _strict_trajectory(operators: PhaseOperators, alpha: float, t_c: float) -> Trajectory:
@@ -34,10 +38,10 @@ def _strict_trajectory(operators: PhaseOperators, alpha: float, t_c: float) -> T
     return strict_trajectory(operators, alpha, t_c)
 
 
-def _strict_crossing(operators: PhaseOperators, alpha: float) -> Crossing:
-    from contingencies.ode import strict_margins
+def _strict_source(operators: PhaseOperators, alpha: float) -> Source:
+    from contingencies.ode import strict_look
 
-    return first_crossing(lambda t_c: strict_margins(operators, alpha, t_c), candidates(operators))
+    return lambda t_c, values: strict_look(operators, alpha, t_c)
 
 
 def _fast_trajectory(operators: PhaseOperators, alpha: float, t_c: float) -> Trajectory:
@@ -46,10 +50,10 @@ def _fast_trajectory(operators: PhaseOperators, alpha: float, t_c: float) -> Tra
     return fast_trajectory(operators, alpha, t_c)
 
 
-def _fast_crossing(operators: PhaseOperators, alpha: float) -> Crossing:
+def _fast_source(operators: PhaseOperators, alpha: float) -> Source:
     from contingencies.ode import FastODE
 
-    return FastODE(operators, alpha).first_crossing(candidates(operators))
+    return FastODE(operators, alpha).look
 
 
 def _dae_trajectory(operators: PhaseOperators, alpha: float, t_c: float) -> Trajectory:
@@ -59,16 +63,17 @@ def _dae_trajectory(operators: PhaseOperators, alpha: float, t_c: float) -> Traj
     return Trajectory(full.t, full.delta, full.omega, full.t_c, full.tripped)
 
 
-def _dae_crossing(operators: PhaseOperators, alpha: float) -> Crossing:
+def _dae_source(operators: PhaseOperators, alpha: float) -> Source:
     from contingencies.dae import DAE
 
-    return DAE(operators, alpha).first_crossing(candidates(operators))
+    dae = DAE(operators, alpha)
+    return lambda t_c, values: dae.look(t_c)
 
 
 METHODS: dict[Reference, Methods] = {
-    "strict": Methods(_strict_trajectory, _strict_crossing),
-    "fast": Methods(_fast_trajectory, _fast_crossing),
-    "dae": Methods(_dae_trajectory, _dae_crossing),
+    "strict": Methods(_strict_trajectory, _strict_source, SPARING),
+    "fast": Methods(_fast_trajectory, _fast_source, Plan(points_per_call=SECTION_POINTS)),
+    "dae": Methods(_dae_trajectory, _dae_source, SPARING),
 }
 
 
@@ -86,12 +91,32 @@ def reference_trajectory(operators: PhaseOperators, alpha: float, t_c: float, re
     return methods.trajectory(operators, alpha, t_c)
 
 
-def reference_cct(operators: PhaseOperators, alpha: float, reference: Reference = "fast") -> CCT:
-    """Hard CCT of one severity by a reference simulator."""
+def reference_cct(
+    operators: PhaseOperators,
+    alpha: float,
+    reference: Reference = "fast",
+    protocol: Protocol = "bounded",
+    intervals: bool = False,
+) -> CCT:
+    """Hard CCT of one severity by a reference simulator.
+
+    Parameters
+    ----------
+    operators : PhaseOperators
+    alpha : float
+        Severity.
+    reference : "strict", "fast" or "dae"
+    protocol : "bounded" or "paper"
+        Look into every suspicious cell (theory.md, Search), or only where the paper's clearing grid changes.
+    intervals : bool
+        Find the edges of every stable interval of clearing instants as well.
+    """
     methods = methods_of(reference)
     check_scenario(operators, alpha)
-    crossing = methods.crossing(operators, alpha)
-    return CCT(alpha, crossing.status, crossing.t_c, crossing.restabilises, operators.window.t_f, reference)
+    plan = methods.plan if protocol == "bounded" else Plan.paper(points_per_call=methods.plan.points_per_call)
+    plan = replace(plan.within(operators.max_separation), intervals=intervals)
+    crossing = first_crossing(methods.look(operators, alpha), operators.window.t_c, plan)
+    return cct_of(crossing, alpha, operators.window.t_f, reference, intervals)
 
 
 def reference_boundary(
@@ -99,11 +124,12 @@ def reference_boundary(
     alpha: Float,
     reference: Reference = "fast",
     report: Callable[[int], None] | None = None,
+    protocol: Protocol = "bounded",
 ) -> Boundary:
-    """Hard CCT over severities (m,); `report` is told how many are done."""
+    """Hard CCT over severities (m,); `report` is told how many are done. For `protocol` see `reference_cct`."""
     answers = []
     for value in np.asarray(alpha, dtype=float).ravel():
-        answers.append(reference_cct(operators, float(value), reference))
+        answers.append(reference_cct(operators, float(value), reference, protocol))
         if report:
             report(len(answers))
     return boundary_of(answers, reference)

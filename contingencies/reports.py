@@ -8,7 +8,7 @@ from contingencies.admittance import islands
 from contingencies.network import Network
 from contingencies.ode import rk4_step
 from contingencies.operators import PhaseOperators
-from contingencies.stability import CANDIDATE_SPACING_S, CCT
+from contingencies.stability import CCT
 
 
 def describe_network(network: Network) -> dict[str, Any]:
@@ -86,9 +86,10 @@ def describe_cct(operators: PhaseOperators, answer: CCT) -> dict[str, Any]:
         "window_t_c_s": list(window.t_c),
         "T_s": window.T,
         "max_separation_rad": operators.max_separation,
-        "candidate_spacing_s": CANDIDATE_SPACING_S,
+        "resolution_s": answer.resolution,
         "D_pu": _rounded(operators.D),
         **_fault(operators, answer.alpha),
+        **({} if answer.stable is None else {"stable_t_c_s": [_rounded(interval) for interval in answer.stable]}),
     }
 
 
@@ -105,6 +106,16 @@ def cct_sentence(operators: PhaseOperators, answer: CCT) -> str:
     low, high = operators.severity
     outside = "" if in_domain(operators, answer.alpha) else f"; outside the studied severities {low:g} to {high:g}"
     return f"{operators.name}  alpha {answer.alpha:g}  {text}{again}{outside}  [{answer.reference}]"
+
+
+def interval_sentence(operators: PhaseOperators, answer: CCT) -> str:
+    """The stable clearing instants of an answer that was asked for its intervals, and how narrow ones are found."""
+    t_f, promise = operators.window.t_f, 1e3 * (answer.resolution or 0.0)
+    pieces = [f"{1e3 * (start - t_f):.2f} to {1e3 * (end - t_f):.2f} ms" for start, end in answer.stable or ()]
+    return (
+        f"  stable when the fault lasts {', '.join(pieces) or 'no time in the window'}; "
+        f"intervals wider than {promise:g} ms are found"
+    )
 
 
 def in_domain(operators: PhaseOperators, alpha: float) -> bool:

@@ -1,17 +1,20 @@
 """The stability boundary that a surrogate implies: first crossing of its margin at every severity.
 
-The search is the one that serves the reference simulators (`contingencies.stability.search`): a scan of the clearing
-window, a second look into the crossing cell, a root. Only the source of margins differs; and all severities search
+The search is the one that serves the reference simulators (`contingencies.search`): a scan of the clearing window,
+a closer look into suspicious cells, a root. Only the source of margins differs; and all severities search
 together, because a surrogate answers many scenarios in hardly more time than one.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
+from contingencies.looks import Look, look_of_margins
 from contingencies.network import Float
 from contingencies.operators import PhaseOperators
-from contingencies.stability import CCT, Boundary, boundary_of, candidates, check_scenario, run_together, search
+from contingencies.search import SPARING, run_together, search
+from contingencies.stability import Boundary, boundary_of, cct_of, check_scenario
 from espinn_moe.margins import SMOOTH, MarginProbe, MarginRule, default_rule, ode_angles, surrogate_angles
 from espinn_moe.surrogate import Surrogate
 
@@ -76,21 +79,21 @@ def _boundary(
     probe: MarginProbe, alpha: Float, reference: str, report: Callable[[int], None] | None = None
 ) -> Boundary:
     """CCT of the severities (m,) of a probe, all searched together."""
-    t_c, t_f = candidates(probe.operators), probe.operators.window.t_f
+    window = probe.operators.window
     points = 1  # a smooth margin needs so many samples that interpolating one at a time is best
     if probe.rule.kind == "hard":
         points = SECTION_POINTS if len(alpha) < MANY else SECTION_POINTS_OF_MANY
 
-    def margins(row: np.ndarray, instants: Float, values: bool) -> Float:
+    def source(row: np.ndarray, instants: Float, values: bool) -> Look:
         # Values of a hard margin are right wherever a section comes to lie; a smooth one needs every sample.
         if values and probe.rule.kind == "smooth":
-            return probe.values(instants, row)
-        return probe.signs(instants, row)
+            return look_of_margins(probe.values(instants, row))
+        return probe.look(instants, row)
 
-    crossings = run_together([search(t_c, points) for _ in alpha], margins, report)
+    plan = replace(SPARING, points_per_call=points).within(probe.operators.max_separation)
+    crossings = run_together([search(window.t_c, plan) for _ in alpha], source, report)
     answers = [
-        CCT(float(value), found.status, found.t_c, found.restabilises, t_f, reference)
-        for value, found in zip(alpha, crossings, strict=True)
+        cct_of(crossing, float(value), window.t_f, reference) for value, crossing in zip(alpha, crossings, strict=True)
     ]
     return boundary_of(answers, reference)
 

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from contingencies.looks import Look, joined, look_of_samples
 from contingencies.network import Float
 from contingencies.ode import FastODE
 from contingencies.operators import PhaseOperators
@@ -155,11 +156,20 @@ class MarginProbe:
         -------
         array (s, c)
         """
-        return self._in_batches(self._signs, t_c, row)
+        return self.look(t_c, row).margin
+
+    def look(self, t_c: Float, row: Rows | None = None) -> Look:
+        """What a search sees of clearing instants (s, c); arguments and margins as for `signs`."""
+        row = np.arange(len(t_c)) if row is None else row
+        size = self._batch(t_c.shape[1] * len(self.coarse))
+        parts = [self._look(t_c[k : k + size], row[k : k + size]) for k in range(0, len(row), size)]
+        return joined(parts, np.arange(len(row)))
 
     def values(self, t_c: Float, row: Rows | None = None) -> Float:
         """Margins (s, c) as the full grid of samples gives them, rad; arguments as for `signs`."""
-        return self._in_batches(self._values, t_c, row)
+        row = np.arange(len(t_c)) if row is None else row
+        size = self._batch(t_c.shape[1] * len(self.coarse))
+        return np.concatenate([self._values(t_c[k : k + size], row[k : k + size]) for k in range(0, len(row), size)])
 
     def kept_samples(self, t_c: float, row: int = 0) -> np.ndarray:
         """Indices of the samples that can contribute to the margin of one scenario."""
@@ -176,16 +186,11 @@ class MarginProbe:
         at_peak = delta[highest]
         return (float(kept[highest]) + past) * float(self.t[1]), int(at_peak.argmax()), int(at_peak.argmin())
 
-    def _in_batches(self, margins: Callable[[Float, Rows], Float], t_c: Float, row: Rows | None) -> Float:
-        row = np.arange(len(t_c)) if row is None else row
-        size = self._batch(t_c.shape[1] * len(self.coarse))
-        return np.concatenate([margins(t_c[k : k + size], row[k : k + size]) for k in range(0, len(row), size)])
-
     def _batch(self, samples: int) -> int:
         """How many trajectories, or sets of them, of that many samples make a batch."""
         return max(1, BATCH_VALUES // (samples * 2 * self.operators.n_machines))
 
-    def _signs(self, t_c: Float, row: Rows) -> Float:
+    def _look(self, t_c: Float, row: Rows) -> Look:
         limit, rule = self.operators.max_separation, self.rule
         delta = self.angles(row, self.t[self.coarse], t_c, limit + DECIDED_RAD)
         separation = spread(delta)
@@ -200,7 +205,7 @@ class MarginProbe:
         margins[beyond] = np.maximum(margins[beyond], RESOLUTION_RAD)
         unsure = ~beyond & (np.abs(margins) < _rise_between(separation).cpu().numpy())
         self._refine(margins, unsure, t_c, row, separation)
-        return margins
+        return look_of_samples(self.t[self.coarse], separation.cpu().numpy(), limit, margins)
 
     def _values(self, t_c: Float, row: Rows) -> Float:
         separation = spread(self.angles(row, self.t[self.coarse], t_c, None))

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from contingencies.errors import SolverError, UsageError
+from contingencies.errors import UsageError
 from contingencies.ode import FastODE, fast_trajectory, strict_trajectory, trajectory_grid
 from contingencies.references import reference_boundary, reference_cct
-from contingencies.stability import candidates, first_crossing
+from contingencies.stability import candidates
 from contingencies.trajectories import output_times
 from tests.cases import WSCC_BUS_7, compile_text, operators_of, write_smib
 
@@ -190,56 +190,7 @@ def test_a_lossless_undamped_system_keeps_its_energy_after_clearing(tmp_path):
     assert np.ptp(energy) < 1e-6 * np.abs(energy).max()
 
 
-# --- the search ---------------------------------------------------------------------------------
-
-
-@given(st.lists(st.floats(0.011, 0.989), min_size=1, max_size=1, unique=True), st.sampled_from([1, 16]))
-def test_the_search_finds_a_single_crossing_wherever_it_is(roots, points):
-    crossing = first_crossing(lambda t: np.sign(t - roots[0]) * np.abs(t - roots[0]) ** 0.5, np.linspace(0, 1, 101),
-                              points_per_call=points)  # fmt: skip
-    assert crossing.status == "finite"
-    assert crossing.t_c == pytest.approx(roots[0], abs=2e-6)
-    assert not crossing.restabilises
-
-
-@given(st.floats(0.02, 0.5), st.floats(0.0101, 0.3), st.floats(0.001, 0.1))
-def test_the_search_reports_the_first_of_several_crossings_and_says_so(first, gap, width):
-    """Unstable in [first, first + gap], stable for `width`, unstable again."""
-    back, again = first + gap, first + gap + width
-
-    def margins(t):
-        return np.where(t < first, -1.0, np.where(t < back, 1.0, np.where(t < again, -1.0, 1.0)))
-
-    crossing = first_crossing(margins, np.linspace(0, 1, 101), points_per_call=16)
-    assert crossing.t_c == pytest.approx(first, abs=2e-6)
-    if width > 0.01:  # wider than the candidate spacing: some candidate must fall into it
-        assert crossing.restabilises
-
-
-@given(st.floats(0.1, 0.9), st.floats(2.5e-4, 4e-3))
-def test_an_unstable_sliver_between_two_stable_candidates_is_found(centre, half_width):
-    """A bump of the margin that rises above zero only within `half_width` of its centre."""
-
-    def margins(t):
-        away = np.abs(t - centre)
-        return 2.0 * (1.0 - away / half_width) / (1.0 + 10.0 * away)
-
-    crossing = first_crossing(margins, np.linspace(0, 1, 101), points_per_call=16)
-    assert crossing.status == "finite"
-    assert crossing.t_c == pytest.approx(centre - half_width, abs=2e-6)
-    assert crossing.restabilises
-
-
-def test_censoring_is_reported_not_numbered():
-    grid = np.linspace(0, 1, 11)
-    assert first_crossing(lambda t: -np.ones_like(t), grid).status == "right-censored"
-    assert first_crossing(lambda t: np.ones_like(t), grid).status == "left-censored"
-    assert first_crossing(lambda t: np.ones_like(t), grid).t_c is None
-
-
-def test_a_failed_simulation_is_an_error_and_never_an_unstable_answer():
-    with pytest.raises(SolverError):
-        first_crossing(lambda t: np.where(t > 0.5, np.nan, -1.0), np.linspace(0, 1, 11))
+# --- what is refused --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("alpha", [float("nan"), float("inf"), -0.1])

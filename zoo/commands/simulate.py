@@ -112,6 +112,7 @@ def _scenario_summary(
 @alpha_option()
 @click.option("--curve", is_flag=True, help=f"The whole boundary, at {CURVE_POINTS} severities.")
 @reference_option
+@click.option("--intervals", is_flag=True, help="Every stable interval of clearing instants, not only the first.")
 @click.option("--plot", type=file_option, help="With --curve: write a figure (PNG, SVG or PDF).")
 @csv_option("one row per severity")
 @registry_options
@@ -121,6 +122,7 @@ def reference_cct(
     alphas: tuple[str, ...],
     curve: bool,
     reference: "Reference",
+    intervals: bool,
     plot: Path | None,
     csv_file: str | None,
     home: str,
@@ -136,7 +138,7 @@ def reference_cct(
     from contingencies import references
     from contingencies.errors import UsageError
     from contingencies.operators import compile_contingency
-    from contingencies.reports import cct_sentence, describe_cct
+    from contingencies.reports import cct_sentence, describe_cct, interval_sentence
     from contingencies.stability import boundary_of, check_scenario
     from zoo.lookup import find_contingency
 
@@ -153,7 +155,7 @@ def reference_cct(
     answers = []
     with progress(name) as display:
         for value in severities:
-            answers.append(references.reference_cct(operators, float(value), reference))
+            answers.append(references.reference_cct(operators, float(value), reference, intervals=intervals))
             display(f"{reference} reference", len(answers), len(severities))
     if plot:
         from zoo.plots import plot_boundary, save_figure
@@ -169,3 +171,5 @@ def reference_cct(
         return
     for answer in answers:
         click.echo(cct_sentence(operators, answer))
+        if intervals:
+            click.echo(interval_sentence(operators, answer))

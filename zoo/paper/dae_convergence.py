@@ -6,7 +6,7 @@ import numpy as np
 
 from contingencies.dae import DAE, dae_cct
 from contingencies.errors import SolverError
-from contingencies.ode import strict_margins
+from contingencies.ode import strict_look
 from contingencies.references import reference_cct
 from zoo.paper.common import CALIBRATED, SYSTEMS
 from zoo.paper.entry import Findings, Setting, Task, entry, task
@@ -34,7 +34,7 @@ def measure(contingency: str, alpha: float, steps_ms: tuple[float, ...]) -> dict
     for step in steps_ms:
         near = dae_cct(operators, alpha, 1e-3 * step).cct
         ccts[f"{step:g}"] = None if near is None else refined(DAE(operators, alpha, 1e-3 * step).margins, near)
-    return {"ode": refined(lambda t_c: strict_margins(operators, alpha, t_c), fast), "dae": ccts}
+    return {"ode": refined(lambda t_c: strict_look(operators, alpha, t_c).margin, fast), "dae": ccts}
 
 
 def _of(case: str) -> Task:

@@ -29,6 +29,14 @@ def run_json(*arguments):
     return json.loads(output)
 
 
+def test_every_stable_interval_is_told_with_the_promise(tmp_path):
+    answer = run_json("reference-cct", PRIMARY, "--alpha", 0.93, "--intervals")
+    assert answer["resolution_s"] == 5e-4
+    assert answer["stable_t_c_s"] == [[0.25, pytest.approx(answer["cct_s"], abs=1e-6)]]
+    _, output, _ = run("reference-cct", PRIMARY, "--alpha", 0.93, "--intervals")
+    assert "stable when the fault lasts 50.00 to 480.1" in output and "wider than 0.5 ms" in output
+
+
 def test_one_answer_is_one_object_with_instant_duration_and_status():
     answer = run_json("reference-cct", PRIMARY, "--alpha", 0.93)
     assert answer["contingency"] == PRIMARY
