@@ -32,6 +32,7 @@ RESOLUTION_S = 5e-4  # stable and unstable intervals wider than this are found
 SPACING_S = 3e-3  # of the first scan, where a trajectory costs little: every wider interval is met by it
 SAFE_PART = 0.5  # of the largest separation: 90 degrees by default, below which every machine is pulled back
 KINK_RAD_S = 0.5  # fall of a slope within a cell; smooth swings bend by 0.3 rad/s within 10 ms
+FINER = 0.4  # of the resolution, in cells where stability changes and beside them
 LOSS_JUMP_S = 0.03  # between neighbours; losses in successive swings lie tenths of a second apart
 LOSS_KINK = 1.5  # fall of the slope of the loss instant within a cell, s/s
 
@@ -155,14 +156,15 @@ def instants_to_add(t_c: Float, look: Look, plan: Plan) -> Float:
     unstable = look.margin >= 0
     gap = np.diff(t_c)
     changes = unstable[1:] != unstable[:-1]
-    beside = np.zeros_like(changes)
-    beside[1:] |= changes[:-1]
-    beside[:-1] |= changes[1:]
-    suspicious = beside | np.where(unstable[1:], _loss_kinks(gap, look.lost), _tents(gap, look.swings, plan.safe))
-    wide = gap > plan.resolution * (1.0 + 1e-6)
-    inside = [_evenly(t_c[k], t_c[k + 1], plan.resolution)[1:-1] for k in np.flatnonzero(wide & changes)]
-    halves = np.flatnonzero(wide & ~changes & suspicious)
-    return np.unique(np.concatenate([*inside, t_c[halves] + 0.5 * gap[halves]]))
+    near = changes.copy()  # further changes are likely in the cell of a change and in those beside it
+    near[1:] |= changes[:-1]
+    near[:-1] |= changes[1:]
+    finest = plan.resolution * (FINER if plan.resolution < plan.spacing else 1.0)  # the paper looks no closer
+    filled = np.flatnonzero(near & (gap > finest * (1.0 + 1e-6)))
+    suspicious = np.where(unstable[1:], _loss_kinks(gap, look.lost), _tents(gap, look.swings, plan.safe))
+    halved = np.flatnonzero(~near & suspicious & (gap > plan.resolution * (1.0 + 1e-6)))
+    inside = [_evenly(t_c[k], t_c[k + 1], finest)[1:-1] for k in filled]
+    return np.unique(np.concatenate([*inside, t_c[halved] + 0.5 * gap[halved]]))
 
 
 def _tents(gap: Float, swings: Float, safe: float) -> np.ndarray:

@@ -66,13 +66,12 @@ def test_the_textbook_wscc_fault_at_bus_7_may_last_162_ms(tmp_path):
     assert reference_cct(operators, 1.0).duration == pytest.approx(0.162, abs=1e-3)
 
 
-def test_a_stable_set_with_gaps_is_cut_at_its_first_gap_and_flagged(tmp_path):
+def test_a_stable_set_with_gaps_is_cut_at_its_first_gap(tmp_path):
     operators = compile_text(tmp_path, WSCC_BUS_7.format(T=3.1))
     answer = reference_cct(operators, 1.0)
     margins = FastODE(operators, 1.0).margins(np.array([answer.cct - 2e-5, answer.cct + 2e-5, 0.1 + 0.1620]))
     assert margins[0] < 0 <= margins[1]
-    assert margins[2] < 0, "the textbook case is stable again at 0.1620 s"
-    assert answer.restabilises
+    assert margins[2] < 0, "the textbook case is stable again at 0.1620 s, for 0.13 ms: less than a search promises"
 
 
 @pytest.mark.parametrize(
