@@ -2,7 +2,7 @@
 
 A scan asks for hundreds of trajectories. Runge and Kutta's method evaluates the electrical powers four times a step,
 Falkner's once: it predicts the angles from the accelerations of the last six steps, evaluates the powers there, and
-corrects angles and speeds, theory.md eq. (falkner). Damping is linear in the speed and solved for. The first steps
+corrects angles and speeds, theory.md eq. (65). Damping is linear in the speed and solved for. The first steps
 are Runge and Kutta's. At equal steps its error is smaller than theirs as long as the fastest mode turns by less than
 0.2 rad per step.
 

@@ -2,7 +2,7 @@
 
 One search serves every source of trajectories: strict ODE, fast ODE, DAE, surrogates. It scans the clearing window and
 looks again, down to a stated resolution, into every cell between two instants that may hide an interval of the other
-kind, theory.md eqs. (tent), (loss-kink):
+kind, theory.md eqs. (61)-(64):
 
 - stability changes between its ends, or next to it;
 - both ends are stable, and in some part of the time axis the largest separation rises towards the cell on its left
@@ -168,7 +168,7 @@ def instants_to_add(t_c: Float, look: Look, plan: Plan) -> Float:
 
 
 def _tents(gap: Float, swings: Float, safe: float) -> np.ndarray:
-    """Cells (m - 1,) in which tangents of some swing from the left and from the right meet too high, eq. (tent)."""
+    """Cells (m - 1,) in which tangents of some swing from both sides meet too high, theory.md eq. (63)."""
     left, right = _outer_slopes(np.diff(swings, axis=0) / gap[:, None])
     with np.errstate(invalid="ignore"):  # what is lost has no slope, and no tent
         apex = np.maximum(swings[:-1], swings[1:]) + 0.5 * (left - right) * gap[:, None]
@@ -177,7 +177,7 @@ def _tents(gap: Float, swings: Float, safe: float) -> np.ndarray:
 
 
 def _loss_kinks(gap: Float, lost: Float) -> np.ndarray:
-    """Cells (m - 1,) in which the instant of loss jumps, or grows from both sides, eq. (loss-kink)."""
+    """Cells (m - 1,) in which the instant of loss jumps, or grows from both sides, theory.md eq. (64)."""
     with np.errstate(invalid="ignore"):
         later = np.diff(lost)
         left, right = _outer_slopes(later / gap)

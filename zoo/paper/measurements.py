@@ -42,7 +42,9 @@ def severity_grid(operators: PhaseOperators, count: int) -> Float:
 def reference_curve(contingency: str, severities: int, reference: Reference) -> dict[str, Any]:
     """A reference's boundary."""
     operators = operators_of(contingency)
-    return boundary_values(reference_boundary(operators, severity_grid(operators, severities), reference, protocol="paper"))
+    return boundary_values(
+        reference_boundary(operators, severity_grid(operators, severities), reference, protocol="paper")
+    )
 
 
 def boundary_values(boundary: Boundary) -> dict[str, Any]:
