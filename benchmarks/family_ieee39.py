@@ -118,7 +118,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     torch.set_num_threads(1)
-    everyone = list(generate_family(load_system("ieee39"), Recipe("line", "remove-line")).members)
+    everyone = list(generate_family(load_system("ieee39"), Recipe("line", "remove-line", impedance=None)).members)
     request = TrainingRequest(
         "moe-chained", arguments.fraction, arguments.seed, minutes=arguments.minutes, clock=COMPARED_BY
     )

@@ -28,7 +28,10 @@ COUNTS = (2, 4, 8, 16, 33, 64)
 def members(count: int) -> list[PhaseOperators]:
     """Line faults of the New England system, cleared by removal and then by restoration."""
     system = load_system("ieee39")
-    families = [generate_family(system, Recipe("line", clearing)).members for clearing in ("remove-line", "restore")]
+    families = [
+        generate_family(system, Recipe("line", clearing, impedance=None)).members
+        for clearing in ("remove-line", "restore")
+    ]
     return compile_members([member for family in families for member in family][:count])
 
 

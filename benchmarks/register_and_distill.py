@@ -71,11 +71,11 @@ with Home.open(home_path) as home:
 def members_of_positions(count: int) -> list[Contingency]:
     """So many line faults, at positions spread over every line, in order of name."""
     system = load_system(SYSTEM)
-    lines = len(generate_family(system, Recipe("line", "remove-line")).members)
+    lines = len(generate_family(system, Recipe("line", "remove-line", impedance=None)).members)
     members: list[Contingency] = []
     for position in np.linspace(0.05, 0.95, -(-count // lines)):
         for member in generate_family(
-            system, Recipe("line", "remove-line", position=round(float(position), 6))
+            system, Recipe("line", "remove-line", impedance=None, position=round(float(position), 6))
         ).members:
             name = f"{member.name}-at-{round(1e6 * position)}"
             members.append(replace(member, spec=member.spec.model_copy(update={"name": name})))

@@ -22,6 +22,7 @@ from contingencies.spec import (
     Clearing,
     ContingencySpec,
     Fault,
+    Impedance,
     LineFault,
     MechanicalFault,
     RemoveLine,
@@ -41,7 +42,10 @@ ACTIONS: dict[str, tuple[str, ...]] = {  # fault kind -> clearing actions that a
     "mechanical": ("restore-mechanical", "set-mechanical"),
 }
 WINDOW = Window(t_f=0.2, T=2.5, t_c=(0.21, 1.21))  # from the first cycle after the fault to a second later
-SHUNT = Shunt(g=0.0, b=-100.0)  # nearly bolted on a 100 MVA base
+BOLTED = Impedance(r=0.0, x=0.0)
+SHUNT = Shunt(g=0.0, b=-100.0)  # of the admittance law: nearly bolted on a 100 MVA base
+NEAR_END = 0.02  # of a line's length from a bus: what engineers call a close-in fault
+MIDPOINT = 0.5
 STABILITY = Stability(max_separation_rad=np.pi)
 NO_POWER_PU = 1e-9  # machines below this carry no mechanical power: condensers, to the power flow's tolerance
 
@@ -52,8 +56,9 @@ class Recipe:
 
     fault: FaultKind
     clearing: str
-    position: float = 0.5  # of a line fault, from the lower bus number
-    shunt: Shunt = SHUNT  # of a bus fault
+    position: float | None = None  # of a line fault, from the lower bus number; None: near either end
+    impedance: Impedance | None = BOLTED  # of line and bus faults; None: the paper's law, which scales an admittance
+    shunt: Shunt = SHUNT  # of a bus fault under that law
     coefficient: float = 1.25  # of a mechanical perturbation
     factor: float | None = None  # of set-mechanical
     window: Window = WINDOW
@@ -71,16 +76,41 @@ class Recipe:
         if (self.clearing == "set-mechanical") != (self.factor is not None):
             raise UsageError("clearing 'set-mechanical', and no other, needs a factor of the pre-fault P_m; give it.")
         try:  # at a place that any network could have: what is wrong with the recipe is wrong everywhere
-            self.spec("recipe", "", "recipe", self.fault_at((1, 2)), self.clearing_at((1, 2)))
+            fault = self.fault_at((1, 2), position=self.positions[0])
+            self.spec("recipe", "", "recipe", fault, self.clearing_at((1, 2)))
         except ValidationError as error:
             raise UsageError(f"{_first_problem(error)}.") from None
 
-    def fault_at(self, buses: tuple[int, ...], circuit: int | None = None) -> Fault:
-        """The fault at a line's two buses, or at a bus or machine."""
+    @property
+    def positions(self) -> tuple[float, ...]:
+        """Where on each line a fault is put: a fraction from the lower bus number.
+
+        The paper's line fault grows with the line's own admittance; it belongs to the middle of the line.
+        """
+        if self.position is not None:
+            return (self.position,)
+        return (MIDPOINT,) if self.impedance is None else (NEAR_END, 1.0 - NEAR_END)
+
+    @property
+    def fault_words(self) -> str:
+        """What severity 1 of a member is, for headings."""
+        if self.fault == "mechanical":
+            return f"P_m changed by {100 * self.coefficient:+g} %"
+        if self.impedance is None:
+            size = "the line's own admittance" if self.fault == "line" else f"{self.shunt.g:g}{self.shunt.b:+g}j pu"
+            return f"shunt of {size}, not bolted"
+        if self.impedance.value == 0:
+            return "bolted three-phase"
+        return f"three-phase through {self.impedance.r:g}{self.impedance.x:+g}j pu"
+
+    def fault_at(self, buses: tuple[int, ...], circuit: int | None = None, position: float = MIDPOINT) -> Fault:
+        """The fault at a point of the line between two buses, or at a bus or machine."""
         if self.fault == "line":
-            return LineFault(kind="line", line=(buses[0], buses[1]), circuit=circuit, position=self.position)
+            ends = (buses[0], buses[1])
+            return LineFault(kind="line", line=ends, circuit=circuit, position=position, impedance_pu=self.impedance)
         if self.fault == "bus":
-            return BusFault(kind="bus", bus=buses[0], shunt_pu=self.shunt)
+            shunt = self.shunt if self.impedance is None else None
+            return BusFault(kind="bus", bus=buses[0], shunt_pu=shunt, impedance_pu=self.impedance)
         return MechanicalFault(kind="mechanical", generator=buses[0], coefficient=self.coefficient)
 
     def clearing_at(self, line: tuple[int, int] | None = None, circuit: int | None = None) -> Clearing:
@@ -197,21 +227,31 @@ def _branches(network: Network) -> Iterator[_Branch]:
 def _line_candidates(network: Network, recipe: Recipe) -> Candidates:
     remove = recipe.clearing == "remove-line"
     suffix, outcome = ("remove", "opening the line") if remove else ("restore", "restoring the topology")
-    where = "Midpoint fault" if recipe.position == 0.5 else f"Fault at {recipe.position:g}"
     for branch in sorted(_branches(network), key=lambda branch: branch.index):
-        place = f"line-{branch.label}-{suffix}"
-        problem = _line_problem(network, branch, remove)
+        problem = _line_problem(network, branch, remove, scaled=recipe.impedance is None)
         if problem:
-            yield LeftOut(place, problem)
+            yield LeftOut(f"line-{branch.label}-{suffix}", problem)
             continue
-        description = f"{where} on line {branch.label}, cleared by {outcome}."
-        yield _Candidate(place, description, recipe.fault_at(branch.ends, branch.circuit), recipe.clearing_at())
+        for position in recipe.positions:
+            near, where = _place_on_line(recipe, branch, position)
+            description = f"{where} on line {branch.label}, cleared by {outcome}."
+            fault = recipe.fault_at(branch.ends, branch.circuit, position)
+            yield _Candidate(f"line-{branch.label}{near}-{suffix}", description, fault, recipe.clearing_at())
 
 
-def _line_problem(network: Network, branch: _Branch, remove: bool, faulted: bool = True) -> str | None:
+def _place_on_line(recipe: Recipe, branch: _Branch, position: float) -> tuple[str, str]:
+    """What is added to a line's name where its ends are told apart, and where the fault sits, in words."""
+    kind = "Bolted fault" if recipe.impedance == BOLTED else "Fault"
+    if len(recipe.positions) > 1:
+        end = branch.ends[0] if position < MIDPOINT else branch.ends[1]
+        return f"-near-{end}", f"{kind} near bus {end}"
+    return "", f"{kind} at the middle" if position == MIDPOINT else f"{kind} at {position:g}"
+
+
+def _line_problem(network: Network, branch: _Branch, remove: bool, scaled: bool = False) -> str | None:
     if not branch.is_line:
         return "is a transformer, not a line"
-    if faulted and network.branches.y_series[branch.index].imag > 0:
+    if scaled and network.branches.y_series[branch.index].imag > 0:
         return "has a negative reactance, so that its own admittance is no fault"
     cut_off = bridge_problem(network, branch.index) if remove else None
     return f"is a bridge: opening it {cut_off}" if cut_off else None
@@ -228,7 +268,7 @@ def _bus_candidates(network: Network, recipe: Recipe) -> Candidates:
                 lines_at.setdefault(number, []).append(branch)
     for number in network.bus_numbers.tolist():
         lines = lines_at.get(number, [])
-        place, words = f"bus-{number}", f"Shunt fault at bus {number}, cleared by"
+        place, words = f"bus-{number}", f"{_kind_of_bus_fault(recipe)} at bus {number}, cleared by"
         if recipe.clearing == "remove-line":
             yield from _bus_and_line_candidates(network, recipe, number, lines)
             continue
@@ -248,13 +288,19 @@ def _bus_and_line_candidates(network: Network, recipe: Recipe, number: int, line
         yield LeftOut(f"bus-{number}-remove", "no line ends at the bus")
     for branch in lines:
         place = f"bus-{number}-remove-{branch.label}"
-        problem = _line_problem(network, branch, remove=True, faulted=False)
+        problem = _line_problem(network, branch, remove=True)
         if problem:
             yield LeftOut(place, problem)
             continue
-        description = f"Shunt fault at bus {number}, cleared by opening line {branch.label}."
+        description = f"{_kind_of_bus_fault(recipe)} at bus {number}, cleared by opening line {branch.label}."
         clearing = recipe.clearing_at(branch.ends, branch.circuit)
         yield _Candidate(place, description, recipe.fault_at((number,)), clearing)
+
+
+def _kind_of_bus_fault(recipe: Recipe) -> str:
+    if recipe.impedance is None:
+        return "Shunt fault"
+    return "Bolted fault" if recipe.impedance == BOLTED else "Fault"
 
 
 def _trip_problem(network: Network, lines: list[_Branch]) -> str | None:

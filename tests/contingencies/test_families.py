@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from contingencies.connectivity import bridge_problem
 from contingencies.documents import parse_documents, validate
 from contingencies.errors import ConflictError, SpecError, UsageError
-from contingencies.families import ACTIONS, Recipe, generate_family
+from contingencies.families import ACTIONS, BOLTED, Recipe, generate_family
 from contingencies.library import System, load_contingencies, load_contingency, load_system
 from contingencies.network import solve_network
 from contingencies.operators import compile_family
 from contingencies.records import NAME_PATTERN
 from contingencies.reduction import reduce_network
+from contingencies.references import reference_cct
 from contingencies.spec import ContingencySpec, Shunt, Stability, Window
 from contingencies.spec_files import contingency_text, system_reference, write_contingencies
 from tests.contingencies.networks import matpower_tables, matpower_text, write_system
@@ -28,6 +29,7 @@ RECIPES = [(fault, action) for fault, actions in ACTIONS.items() for action in a
 def family_of(system: str, fault: str, clearing: str, **options):
     if clearing == "set-mechanical":
         options.setdefault("factor", 0.9)
+    options.setdefault("impedance", None)  # the paper's law: one member per line, at its middle
     return generate_family(load_system(system), Recipe(fault, clearing, **options))
 
 
@@ -108,7 +110,9 @@ def test_a_series_capacitor_is_no_place_for_a_line_fault(tmp_path):
     ends = tables["branch"][:, :2].astype(int).tolist()
     tables["branch"][ends.index([2, 4]), 3] *= -0.2
     system = write_system(tmp_path, "grid.m", matpower_text(tables))
-    reasons = {item.name: item.reason for item in generate_family(system, Recipe("line", "restore")).left_out}
+    reasons = {
+        item.name: item.reason for item in generate_family(system, Recipe("line", "restore", impedance=None)).left_out
+    }
     assert "negative reactance" in reasons["grid-line-2-4-restore"]
 
 
@@ -134,6 +138,33 @@ def test_members_keep_what_the_recipe_says():
     assert member.spec.stability.max_separation_rad == 2.0
     assert member.spec.fault.position == 0.2
     assert member.spec.fault.line == (1, 2)
+
+
+def test_line_faults_are_bolted_near_either_end_unless_told_otherwise():
+    family = generate_family(load_system("ieee39"), Recipe("line", "remove-line"))
+    assert len(family.members) == 66
+    near = {member.name: member.spec.fault for member in family.members if "16-17" in member.name}
+    assert set(near) == {"ieee39-line-16-17-near-16-remove", "ieee39-line-16-17-near-17-remove"}
+    assert all(fault.impedance_pu.value == 0 for fault in near.values())
+    assert near["ieee39-line-16-17-near-16-remove"].position == pytest.approx(0.02)
+    assert near["ieee39-line-16-17-near-17-remove"].position == pytest.approx(0.98)
+
+
+def test_a_bolted_fault_is_worse_than_the_lines_own_admittance():
+    system = load_system("ieee39")
+    network = reduce_network(solve_network(system))
+    recipes = [Recipe("line", "remove-line", position=0.5, impedance=impedance) for impedance in (BOLTED, None)]
+    bolted, scaled = (compile_family(generate_family(system, recipe).members[:6], network) for recipe in recipes)
+    for hard, soft in zip(bolted, scaled, strict=True):
+        strong, weak = (reference_cct(member, 1.0, "fast") for member in (hard, soft))
+        if weak.cct is not None:
+            assert strong.status == "left-censored" or strong.cct < weak.cct
+
+
+def test_bolted_bus_faults_need_no_large_shunt():
+    family = generate_family(load_system("ieee9"), Recipe("bus", "trip-feeders"))
+    assert family.members
+    assert all(member.spec.fault.shunt_pu is None for member in family.members)
 
 
 def test_the_default_window_is_the_one_that_n_1_studies_use():

@@ -12,7 +12,7 @@ FAMILY_SYSTEM = "ieee39"
 @lru_cache(maxsize=1)
 def line_family() -> dict[str, Contingency]:
     """All line faults of the 39-bus system cleared by opening the line, by name."""
-    members = generate_family(load_system(FAMILY_SYSTEM), Recipe("line", "remove-line")).members
+    members = generate_family(load_system(FAMILY_SYSTEM), Recipe("line", "remove-line", impedance=None)).members
     return {member.name: member for member in members}
 
 
