@@ -13,7 +13,7 @@ are formed on request, so that families on networks with thousands of buses stay
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -115,6 +115,15 @@ class PhaseOperators:
         gone = list(self.tripped_machines)
         post[gone], post[:, gone] = 0.0, 0.0  # already so but for round-off
         return post
+
+
+def as_bolted(operators: PhaseOperators) -> PhaseOperators | None:
+    """The same contingency with a bolted fault at severity 1, for comparison; None without a fault in the network."""
+    point = operators.fault_point
+    if point is None:
+        return None
+    gain, bend = impedance_law(0j, operators.fault_z_th)
+    return replace(operators, fault_gain=gain, fault_bend=bend, fault_point=replace(point, y=None, z_f=0j))
 
 
 def compile_contingency(contingency: Contingency) -> PhaseOperators:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.options import FINITE, csv_option, executor_options, file_option, json_option
+from zoo.commands.options import FINITE, csv_option, executor_options, file_option, json_option, required_option
 from zoo.commands.output import check_csv, print_json, write_csv
 from zoo.commands.progress import progress
 from zoo.commands.recipes import recipe_of, recipe_options, severity_option
 
 if TYPE_CHECKING:
-    from contingencies.families import LeftOut
+    from contingencies.families import LeftOut, Recipe
+    from contingencies.protection import Verdict
     from contingencies.references import Reference
     from zoo.studies.screening import Screened
 
@@ -80,7 +81,8 @@ def generate_contingencies(
 @click.command()
 @click.argument("system")
 @recipe_options()
-@click.option("--alpha", type=FINITE, default=1.0, show_default=True, help="Severity.")
+@click.option("--alpha", type=FINITE, default=1.0, show_default=True, help="Severity; 1 is the whole fault.")
+@required_option
 @click.option(
     "--reference",
     type=click.Choice(["strict", "fast", "dae"]),
@@ -97,6 +99,7 @@ def screen(
     fault: str,
     clearing: str,
     alpha: float,
+    required_ms: float | None,
     reference: "Reference",
     jobs: int | None,
     cluster: str | None,
@@ -108,12 +111,14 @@ def screen(
     """Rank a family of contingencies of SYSTEM by critical clearing time, most critical first.
 
     SYSTEM is a shipped system or the path of a system file. Members that lose synchronism however early they
-    are cleared come first, then finite CCTs, then members that stay in step throughout the window.
+    are cleared come first, then finite CCTs, then members that stay in step throughout the window, those that came
+    closest to losing it first. Faults are bolted unless told otherwise.
     """
     from contingencies.families import generate_family
     from contingencies.library import load_system
     from contingencies.network import solve_network
     from contingencies.operators import compile_family
+    from contingencies.protection import judge
     from contingencies.reduction import reduce_network
     from zoo.studies import screening
     from zoo.work.executor import make_executor
@@ -127,11 +132,14 @@ def screen(
     operators = compile_family(family.members, reduce_network(solve_network(loaded)))
     with progress(loaded.name) as display:
         answers = screening.screen(operators, alpha, reference, executor, display)
-    title = f"{loaded.name}: {fault} faults, {clearing}, severity {alpha:g}"
+    verdicts = [
+        None if required_ms is None else judge(a.status, a.duration, recipe.window, 1e-3 * required_ms) for a in answers
+    ]
+    title = f"{loaded.name}: {_studied(recipe)}, {clearing}, severity {alpha:g}"
     if plot:
         from zoo.plots import save_figure
 
-        save_figure(screening.plot_screening(answers, recipe.window.t_c, recipe.window.t_f, title), plot)
+        save_figure(screening.plot_screening(answers, recipe.window, title, required_ms), plot)
     if csv_file and write_csv(csv_file, screening.screening_csv(answers, family.left_out)):
         return
     window = recipe.window
@@ -146,8 +154,12 @@ def screen(
             {
                 "system": loaded.name,
                 "fault": fault,
+                "severity_1_is": recipe.fault_words,
                 "clearing": clearing,
-                "answers": [answer.report() | assumed for answer in answers],
+                "answers": [
+                    answer.report() | assumed | _verdict_report(verdict)
+                    for answer, verdict in zip(answers, verdicts, strict=True)
+                ],
                 "left_out": _left_out_report(family.left_out),
             }
         )
@@ -156,7 +168,7 @@ def screen(
         f"{title}; t_f = {window.t_f:g} s, t_c in [{window.t_c[0]:g}, {window.t_c[1]:g}] s, T = {window.T:g} s, "
         f"limit {recipe.stability.max_separation_rad:.4f} rad  [{reference}]"
     )
-    _print_ranking(answers)
+    _print_ranking(answers, verdicts)
     _print_left_out(family.left_out)
 
 
@@ -171,17 +183,52 @@ def _check_figure(plot: Path | None) -> None:
         raise UsageError(f"{plot}: a figure is written as {', '.join(FORMATS)}; choose such a file name.")
 
 
-def _print_ranking(answers: "Sequence[Screened]") -> None:
+def _studied(recipe: "Recipe") -> str:
+    """The fault of every member, in words."""
+    if recipe.fault != "line":
+        return f"{recipe.fault} faults, {recipe.fault_words}"
+    near = "near either end" if len(recipe.positions) > 1 else f"at {recipe.positions[0]:g} of the line"
+    return f"line faults {near}, {recipe.fault_words}"
+
+
+def _verdict_report(verdict: "Verdict | None") -> dict[str, Any]:
+    if verdict is None:
+        return {}
+    return {"required_s": verdict.required, "verdict": verdict.outcome, "margin_s": verdict.margin}
+
+
+def _print_ranking(answers: "Sequence[Screened]", verdicts: "Sequence[Verdict | None]") -> None:
     width = max([len("contingency"), *(len(answer.contingency) for answer in answers)])
-    click.echo(f"rank  {'contingency':{width}}  {'status':14}  {'CCT s':>9}  {'duration ms':>11}  note")
-    for rank, answer in enumerate(answers, start=1):
+    required = next((verdict.required for verdict in verdicts if verdict is not None), None)
+    heading = "" if required is None else f"  {f'to {1e3 * required:g} ms':>13}"
+    click.echo(f"rank  {'contingency':{width}}  {'status':14}  {'duration ms':>11}  {'CCT s':>9}{heading}  note")
+    for rank, (answer, verdict) in enumerate(zip(answers, verdicts, strict=True), start=1):
         cct = "-" if answer.cct is None else f"{answer.cct:.5f}"
         duration = "-" if answer.duration is None else f"{answer.duration * 1e3:.2f}"
-        note = answer.message or ("restabilises" if answer.restabilises else "")
-        row = f"{rank:4}  {answer.contingency:{width}}  {answer.status:14}  {cct:>9}  {duration:>11}  {note}"
-        click.echo(row.rstrip())
+        margin = "" if verdict is None else f"  {verdict.words():>13}"
+        row = f"{rank:4}  {answer.contingency:{width}}  {answer.status:14}  {duration:>11}  {cct:>9}{margin}  "
+        click.echo((row + _note(answer)).rstrip())
     counts = {
         status: sum(answer.status == status for answer in answers)
         for status in ("finite", "left-censored", "right-censored", "failed")
     }
     click.echo(", ".join(f"{count} {status}" for status, count in counts.items() if count) or "no members")
+    worse = sum(answer.worse_when_bolted for answer in answers)
+    if worse:
+        click.echo(f"a bolted fault would be worse for {worse} of {len(answers)}")
+    if required is not None:
+        failing = sum(verdict is not None and verdict.outcome == "fail" for verdict in verdicts)
+        click.echo(f"{failing} of {len(answers)} below the required {1e3 * required:g} ms")
+
+
+def _note(answer: "Screened") -> str:
+    """What else is known of a member."""
+    notes = [answer.message] if answer.message else []
+    if answer.restabilises:
+        notes.append("restabilises")
+    if answer.separation is not None:
+        notes.append(f"{answer.separation:.2f} rad at the edge")
+    if answer.worse_when_bolted:
+        bolted = answer.bolted if answer.bolted_duration is None else f"{1e3 * answer.bolted_duration:.2f} ms"
+        notes.append(f"bolted: {bolted}")
+    return ", ".join(notes)

@@ -164,6 +164,14 @@ gate_options = together(
     click.option("--max-ms", type=Finite(0, 1e9), default=10.0, show_default=True, help="Gate: largest error."),
 )
 
+# --- protection -------------------------------------------------------------------------------
+
+required_option = click.option(
+    "--required-ms",
+    type=Finite(0, 1e6),
+    help="Time that protection needs, ms: adds pass or fail and the margin to it.",
+)
+
 # --- severities -------------------------------------------------------------------------------
 
 

@@ -20,6 +20,7 @@ from zoo.commands.recipes import RECIPE, recipe_of, recipe_options, severity_opt
 
 if TYPE_CHECKING:
     from contingencies.families import Recipe
+    from contingencies.library import Contingency
     from registry.home import Home
     from registry.records import ContingencyRecord
     from zoo.heads.comparison import Example
@@ -70,7 +71,8 @@ def pipeline(
     One training; then, for every member in parallel, boundary, head, measurement against the strict ODE, gate and
     deployment. With --system, --fault and --clearing the family is generated and registered first. Run
     again, the same command resumes where it was interrupted. Exit code 6 when a head was refused. The options from
-    --position to --severity describe the family as those of 'screen' and 'generate-contingencies' do.
+    --position to --severity describe the family as those of 'screen' and 'generate-contingencies' do; without
+    --position each line is faulted near its more critical end.
     """
     import torch
 
@@ -138,11 +140,22 @@ def _generated(home: "Home", system: str, recipe: "Recipe") -> "list[Contingency
     from contingencies.library import load_system
 
     family = generate_family(load_system(system), recipe)
-    if not family.members:
+    members = list(family.members)
+    if recipe.fault == "line" and len(recipe.positions) > 1:
+        members = _more_critical_ends(members, recipe)
+    if not members:
         raise UsageError(f"{system} has no place for {recipe.fault} faults cleared by {recipe.clearing}.")
-    rows = [result.row for result in home.register(family.members)]
+    rows = [result.row for result in home.register(members)]
     click.echo(f"{len(rows)} contingencies registered; {len(family.left_out)} places left out", err=True)
     return rows
+
+
+def _more_critical_ends(members: "list[Contingency]", recipe: "Recipe") -> "list[Contingency]":
+    """One member per line: the fault near the end where less time is left, by the fast ODE."""
+    from contingencies.operators import compile_members
+    from zoo.studies.screening import screen, worse_ends
+
+    return worse_ends(members, screen(compile_members(members), recipe.severity[1])) if members else []
 
 
 def milliseconds(seconds: float | None) -> str:

@@ -9,6 +9,7 @@ from zoo.commands.options import FINITE, Decorator, together
 if TYPE_CHECKING:
     from contingencies.families import Recipe
     from contingencies.records import Record
+    from contingencies.spec import Impedance
 
 CLEARINGS = ("remove-line", "restore", "trip-feeders", "restore-mechanical", "set-mechanical")
 APPLIES_TO = {  # options that only one kind of fault has
@@ -18,7 +19,8 @@ APPLIES_TO = {  # options that only one kind of fault has
     "coefficient": "mechanical",
     "factor": "mechanical",
 }
-RECIPE = (*APPLIES_TO, "t_f", "t_end", "t_c", "max_separation")  # besides the kinds of fault and clearing
+LAW = ("law", "impedance_pu")  # options of faults in the network: how they are given
+RECIPE = (*APPLIES_TO, *LAW, "t_f", "t_end", "t_c", "max_separation")  # besides the kinds of fault and clearing
 
 
 def recipe_options(required: bool = True) -> Decorator:
@@ -33,10 +35,30 @@ def recipe_options(required: bool = True) -> Decorator:
             help="Make a family: how every member is cleared.",
         ),
         click.option(
-            "--position", type=FINITE, help="Line faults: fraction from the lower bus number.  [default: 0.5]"
+            "--position",
+            type=FINITE,
+            help="Line faults: fraction from the lower bus number.  [default: near either end]",
         ),
-        click.option("--shunt-g", type=FINITE, help="Bus faults: conductance at severity 1, pu.  [default: 0]"),
-        click.option("--shunt-b", type=FINITE, help="Bus faults: susceptance at severity 1, pu.  [default: -100]"),
+        click.option(
+            "--law",
+            type=click.Choice(["impedance", "admittance"]),
+            help="Line and bus faults: an impedance, bolted unless told otherwise, or the paper's shunt that "
+            "severity scales, for a line its own admittance.  [default: impedance]",
+        ),
+        click.option(
+            "--impedance-pu",
+            type=(FINITE, FINITE),
+            metavar="R X",
+            help="Line and bus faults: fault impedance, pu on the system base.  [default: 0 0, bolted]",
+        ),
+        click.option(
+            "--shunt-g", type=FINITE, help="Bus faults, --law admittance: conductance at severity 1, pu.  [default: 0]"
+        ),
+        click.option(
+            "--shunt-b",
+            type=FINITE,
+            help="Bus faults, --law admittance: susceptance at severity 1, pu.  [default: -100]",
+        ),
         click.option(
             "--coefficient", type=FINITE, help="Mechanical: relative change of P_m at severity 1.  [default: 1.25]"
         ),
@@ -74,7 +96,31 @@ def recipe_of(fault: Any, clearing: str, severity: tuple[float, float] | None = 
         "T": stated.get("t_end", WINDOW.T),
         "t_c": stated.get("t_c", WINDOW.t_c),
     }
+    parts["impedance"] = _impedance_of(fault, stated)
     return Recipe(fault, clearing, shunt=_checked(Shunt, shunt), window=_checked(Window, window), **parts)
+
+
+def _impedance_of(fault: str, stated: dict[str, Any]) -> "Impedance | None":
+    """The fault impedance that the options describe, or None for the law that scales an admittance."""
+    from contingencies.errors import UsageError
+    from contingencies.families import BOLTED
+    from contingencies.spec import Impedance
+
+    if fault == "mechanical":
+        for name in LAW:
+            if name in stated:
+                raise UsageError(f"--{name.replace('_', '-')} applies to line and bus faults; leave it out.")
+    shunt = "shunt_g" in stated or "shunt_b" in stated
+    if stated.get("law", "admittance" if shunt else "impedance") == "admittance":
+        if "impedance_pu" in stated:
+            raise UsageError("--impedance-pu and an admittance (--law admittance, --shunt-b) exclude each other.")
+        return None
+    if shunt:
+        raise UsageError("--shunt-g and --shunt-b belong to --law admittance; leave them out, or change the law.")
+    if "impedance_pu" not in stated:
+        return BOLTED
+    impedance: Impedance = _checked(Impedance, dict(zip("rx", stated["impedance_pu"], strict=True)))
+    return impedance
 
 
 def _checked(record: "type[Record]", values: dict[str, Any]) -> Any:

@@ -1,6 +1,8 @@
 """The critical clearing times of a whole family at one severity, in parallel, most critical first.
 
-A member whose simulation fails is reported as failed: nothing is known about its stability.
+Censored members are ranked too, by the largest separation of their machines at the last (or first) clearing instant
+that was studied: how close they came. Unless the fault is bolted, the answer says what a bolted one at the same place
+would be. A member whose simulation fails is reported as failed: nothing is known about its stability.
 """
 
 import math
@@ -12,15 +14,20 @@ import numpy as np
 
 from contingencies.errors import SolverError
 from contingencies.families import LeftOut
-from contingencies.operators import PhaseOperators
+from contingencies.library import Contingency
+from contingencies.ode import FastODE
+from contingencies.operators import PhaseOperators, as_bolted
 from contingencies.references import Reference, reference_cct
+from contingencies.spec import LineFault, Window
 from contingencies.stability import check_scenario
 from contingencies.tables import csv_text
+from zoo.plots import new_figure
 from zoo.work.executor import Executor, Serial
 from zoo.work.jobs import Job
 from zoo.work.reporting import Report, silent
 
 BATCHES_PER_WORKER = 8  # enough to balance the load; each batch carries the network to its worker once
+MOST_DRAWN = 40
 RANK = {"left-censored": 0, "finite": 1, "right-censored": 2, "failed": 3}
 
 
@@ -36,6 +43,18 @@ class Screened:
     restabilises: bool | None  # None when the simulation failed
     reference: str
     message: str = ""
+    separation: float | None = None  # rad, at the edge of the window; None unless censored
+    bolted: str = ""  # status of a bolted fault at the same place; empty where the fault is bolted or none
+    bolted_duration: float | None = None  # s
+
+    @property
+    def worse_when_bolted(self) -> bool:
+        """Whether a bolted fault at the same place leaves less time."""
+        if not self.bolted or self.status == "failed":
+            return False
+        if RANK[self.bolted] != RANK[self.status]:
+            return RANK[self.bolted] < RANK[self.status]
+        return self.bolted_duration is not None and self.duration is not None and self.bolted_duration < self.duration
 
     def report(self) -> dict[str, Any]:
         """The answer as plain values for JSON and CSV."""
@@ -48,6 +67,9 @@ class Screened:
             "restabilises": self.restabilises,
             "reference": self.reference,
             "message": self.message,
+            "separation_at_edge_rad": None if self.separation is None else round(self.separation, 6),
+            "bolted_status": self.bolted or None,
+            "bolted_duration_s": None if self.bolted_duration is None else round(self.bolted_duration, 9),
         }
 
 
@@ -59,6 +81,8 @@ def screen(
     report: Report = silent,
 ) -> list[Screened]:
     """CCT of every member at severity `alpha`: left-censored, then finite ascending, right-censored, failed.
+
+    Censored members follow one another by their separation at the edge of the window, largest first.
 
     Parameters
     ----------
@@ -81,7 +105,21 @@ def screen(
         answers += done.result or [_failed(member, alpha, reference, done.error or "") for member in batch]
         report(f"{reference} reference", len(answers), len(operators))
     position = {members.name: k for k, members in enumerate(operators)}
-    return sorted(answers, key=lambda a: (RANK[a.status], a.cct or 0.0, position[a.contingency]))
+    return sorted(
+        answers, key=lambda a: (RANK[a.status], a.cct or 0.0, -(a.separation or 0.0), position[a.contingency])
+    )
+
+
+def worse_ends(members: Sequence[Contingency], answers: Sequence[Screened]) -> list[Contingency]:
+    """Of the faults near either end of each line, the more critical one; other members as they are, in their order."""
+    rank = {answer.contingency: k for k, answer in enumerate(answers)}
+    best: dict[object, Contingency] = {}
+    for member in members:
+        fault = member.spec.fault
+        place = (fault.line, fault.circuit) if isinstance(fault, LineFault) else member.name
+        if place not in best or rank[member.name] < rank[best[place].name]:
+            best[place] = member
+    return list(best.values())
 
 
 def _batches(
@@ -107,9 +145,28 @@ def _screen_one(operators: PhaseOperators, alpha: float, reference: Reference) -
         answer = reference_cct(operators, alpha, reference)
     except (SolverError, ArithmeticError, np.linalg.LinAlgError) as error:
         return _failed(operators, alpha, reference, str(error))
+    bolted, bolted_duration = _bolted(operators, alpha)
     return Screened(
-        operators.name, alpha, answer.status, answer.cct, answer.duration, answer.restabilises, answer.reference
-    )
+        operators.name, alpha, answer.status, answer.cct, answer.duration, answer.restabilises, answer.reference,
+        separation=_edge_separation(operators, alpha, answer.status), bolted=bolted, bolted_duration=bolted_duration,
+    )  # fmt: skip
+
+
+def _edge_separation(operators: PhaseOperators, alpha: float, status: str) -> float | None:
+    """Largest separation, rad, when cleared at the edge of the window that censors the answer."""
+    if status == "finite":
+        return None
+    edge = operators.window.t_c[1 if status == "right-censored" else 0]
+    return float(FastODE(operators, alpha).margins(np.array([edge]))[0]) + operators.max_separation
+
+
+def _bolted(operators: PhaseOperators, alpha: float) -> tuple[str, float | None]:
+    """Status and duration of a bolted fault at the same place; nothing where that is what was studied."""
+    twin, point = as_bolted(operators), operators.fault_point
+    if twin is None or point is None or (point.z_f == 0 and alpha == 1.0):
+        return "", None
+    answer = reference_cct(twin, 1.0, "fast")
+    return answer.status, answer.duration
 
 
 def _failed(operators: PhaseOperators, alpha: float, reference: Reference, message: str) -> Screened:
@@ -124,37 +181,47 @@ def screening_csv(answers: Sequence[Screened], left_out: Sequence[LeftOut] = ())
     return csv_text(["rank", *names], [*ranked, *places])
 
 
-def plot_screening(answers: Sequence[Screened], window_t_c: tuple[float, float], t_f: float, title: str) -> Any:
-    """Ranked durations as bars; censored members reach only the edge of the window, and are drawn hollow.
+def plot_screening(answers: Sequence[Screened], window: Window, title: str, required_ms: float | None = None) -> Any:
+    """Ranked durations of the finite members as bars; how many others there are stands below.
 
     Parameters
     ----------
     answers : sequence of Screened
-        Ranked; the first 40 are drawn.
-    window_t_c : (float, float)
-        First and last clearing instant studied, s.
-    t_f : float
-        Fault instant, s.
+        Ranked; the first 40 that are finite, or unstable throughout the window, are drawn.
+    window : Window
+        The studied clearing instants.
     title : str
+    required_ms : float, optional
+        Time that protection needs; drawn as a line.
 
     Returns
     -------
     matplotlib.figure.Figure
     """
-    from matplotlib.figure import Figure
-
-    shown = [answer for answer in answers if answer.status != "failed"][:40]
-    edges = {"left-censored": window_t_c[0] - t_f, "right-censored": window_t_c[1] - t_f}
-    figure = Figure(figsize=(7.0, 1.2 + 0.22 * max(len(shown), 4)), layout="constrained")
-    axes = figure.subplots()
+    critical = [answer for answer in answers if answer.status in ("left-censored", "finite")]
+    shown = critical[:MOST_DRAWN]
+    figure, axes = new_figure(height=1.4 + 0.22 * max(len(shown), 4))
+    first = 1e3 * (window.t_c[0] - window.t_f)
     for row, answer in enumerate(shown):
-        duration = edges[answer.status] if answer.duration is None else answer.duration
-        censored = answer.duration is None
-        axes.barh(
-            row, 1e3 * duration, color="none" if censored else "C0", edgecolor="C0", hatch="//" if censored else None
-        )
+        if answer.duration is None:
+            axes.barh(row, first, color="none", edgecolor="C3", hatch="//")
+        else:
+            axes.barh(row, 1e3 * answer.duration, color="C0")
+    if required_ms is not None:
+        axes.axvline(required_ms, color="C3", lw=1.2, label=f"required: {required_ms:g} ms")
+        axes.legend(fontsize=8)
     axes.set_yticks(range(len(shown)), [answer.contingency for answer in shown], fontsize=7)
     axes.invert_yaxis()
-    axes.set_xlabel("critical fault duration, ms (hatched: beyond the edge of the window)")
-    axes.set_title(title, fontsize=10)
+    rest = {
+        "more": len(critical) - len(shown),
+        f"stable when cleared within {1e3 * (window.t_c[1] - window.t_f):g} ms": len(answers)
+        - len(critical)
+        - sum(answer.status == "failed" for answer in answers),
+        "failed": sum(answer.status == "failed" for answer in answers),
+    }
+    others = ", ".join(f"{count} {what}" for what, count in rest.items() if count)
+    axes.set_xlabel(
+        "critical fault duration, ms (hatched: below the window)" + (f"\nnot drawn: {others}" if others else "")
+    )
+    axes.set_title(title, fontsize=9)
     return figure

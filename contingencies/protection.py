@@ -1,0 +1,51 @@
+"""Whether a fault may last as long as protection needs to clear it.
+
+A required time is a duration, s, from fault to clearing. A censored answer decides it only where the studied window
+reaches that far; beyond, the verdict is open, never a guess.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from contingencies.spec import Window
+
+Outcome = Literal["pass", "fail", "open"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a required time makes of one answer."""
+
+    required: float  # s
+    outcome: Outcome
+    margin: float | None  # s, critical duration less the required one; at least this when right-censored, None if open
+
+    def words(self) -> str:
+        """The verdict in a few characters, margin in ms."""
+        if self.margin is None:
+            return self.outcome
+        return f"{self.outcome} {1e3 * self.margin:+.1f}"
+
+
+def judge(status: str, duration: float | None, window: Window, required: float) -> Verdict:
+    """Compare a critical duration with a required one.
+
+    Parameters
+    ----------
+    status : str
+        Of the answer: finite, right-censored, left-censored, or another one that says nothing.
+    duration : float or None
+        Critical fault duration, s; None unless finite.
+    window : Window
+        The studied clearing instants.
+    required : float
+        Duration that protection needs, s.
+    """
+    first, last = (instant - window.t_f for instant in window.t_c)
+    if duration is not None:
+        return Verdict(required, "pass" if duration >= required else "fail", duration - required)
+    if status == "right-censored" and last >= required:
+        return Verdict(required, "pass", last - required)
+    if status == "left-censored" and first <= required:
+        return Verdict(required, "fail", first - required)
+    return Verdict(required, "open", None)
