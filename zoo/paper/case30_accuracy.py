@@ -6,7 +6,18 @@ from typing import Any
 import numpy as np
 
 from zoo.judging.metrics import TrajectoryTotals
-from zoo.paper.common import ABLATIONS, METHODS, PRIMARY, method_rows, per_seed, thinned, trained_why, training
+from zoo.paper.common import (
+    ABLATIONS,
+    AS_PUBLISHED,
+    METHODS,
+    PRIMARY,
+    Protocol,
+    method_rows,
+    per_seed,
+    thinned,
+    trained_why,
+    training,
+)
 from zoo.paper.entry import Findings, Setting, Task, entry, task
 from zoo.paper.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
 from zoo.plots import new_figure
@@ -31,18 +42,26 @@ PAPER_PARAMETERS = {  # Table 4
 }
 ALL = {**METHODS, **ABLATIONS}
 UNSEEN = 50
+PROTOCOLS = {  # suffix of tables and figures -> how one-shot models are trained
+    "": AS_PUBLISHED,
+    "-focus": Protocol(focus=True),
+    "-shooting": Protocol(residual="shooting"),
+    "-focus-shooting": Protocol(focus=True, residual="shooting"),
+}
 
 
-PROTOCOLS = {False: "whole trajectories", True: "what decides stability"}  # by whether training has that focus
+def models_of(protocol: Protocol) -> dict[str, str]:
+    """Names and labels of the models that can be trained so."""
+    return {model: label for model, label in ALL.items() if protocol.applies_to(model)}
 
 
-def _held_out(setting: Setting, model: str, focus: bool) -> list[Task]:
-    return per_seed(setting, "measurements:held_out", model, focus=focus, thin=setting.budget.thin)
+def _held_out(setting: Setting, model: str, protocol: Protocol) -> list[Task]:
+    return per_seed(setting, "measurements:held_out", model, protocol=protocol, thin=setting.budget.thin)
 
 
-def assessments(setting: Setting, model: str, focus: bool = False) -> list[Task]:
+def assessments(setting: Setting, model: str, protocol: Protocol = AS_PUBLISHED) -> list[Task]:
     """The boundary of every seed on the unseen severities."""
-    return per_seed(setting, "measurements:assess", model, focus=focus, severities=UNSEEN)
+    return per_seed(setting, "measurements:assess", model, protocol=protocol, severities=UNSEEN)
 
 
 def reference(setting: Setting) -> Task:
@@ -56,9 +75,9 @@ def tasks(setting: Setting) -> list[Task]:
     """Both measurements of every method."""
     return [reference(setting)] + [
         each
-        for focus in PROTOCOLS
-        for model in ALL
-        for each in (*_held_out(setting, model, focus), *assessments(setting, model, focus))
+        for protocol in PROTOCOLS.values()
+        for model in models_of(protocol)
+        for each in (*_held_out(setting, model, protocol), *assessments(setting, model, protocol))
     ]
 
 
@@ -74,29 +93,32 @@ def present(setting: Setting, findings: Findings) -> Presentation:
     truth = findings.get(reference(setting))
     tables = [
         table
-        for focus in PROTOCOLS
-        for table in (_trajectories(setting, findings, focus), _critical_times(setting, findings, focus, truth))
+        for suffix in PROTOCOLS
+        for table in (_trajectories(setting, findings, suffix), _critical_times(setting, findings, suffix, truth))
     ]
     note = (
         f"CCT errors are against the {setting.budget.reference} reduced ODE on the unseen severities where both have a "
         "number; 'other status' counts those where one of both has none. 'Decisive' errors end when the separation "
         "passes 1.5 pi: after that machines slip by tens of radians and nothing more is decided. One-shot models are "
-        "trained twice: on whole trajectories, as in the paper, and on the part before that. ES-PINN chained always "
-        "learns the latter."
+        "trained on whole trajectories, as in the paper, and on the part before that; with pointwise residuals, as in "
+        "the paper, and, where they have event states, with the shooting residual, which follows these by the swing "
+        "equation: its rollouts are information that the paper's models do not have. ES-PINN chained always learns "
+        "what decides stability."
     )
     drawings = tuple(
-        _drawing(findings, {model: assessments(setting, model, focus) for model in ALL}, truth, learned, name)
-        for (focus, learned), name in zip(PROTOCOLS.items(), ("errors", "errors-focus"), strict=True)
+        _drawing(
+            findings,
+            {model: assessments(setting, model, protocol) for model in models_of(protocol)},
+            truth,
+            protocol.words,
+            f"errors{suffix}",
+        )
+        for suffix, protocol in PROTOCOLS.items()
     )
     return Presentation((*tables, _architectures(setting, findings)), drawings, (note,))
 
 
-def _source(focus: bool) -> tuple[str, str]:
-    """Suffix of a table's name, and where the published numbers stand; the paper learns whole trajectories."""
-    return ("-focus", "beyond the paper") if focus else ("", "Table 1")
-
-
-def _trajectories(setting: Setting, findings: Findings, focus: bool) -> Table:
+def _trajectories(setting: Setting, findings: Findings, suffix: str) -> Table:
     """Errors of the states, over whole trajectories and up to where stability is decided."""
 
     def rmse(name: str) -> Any:
@@ -106,24 +128,25 @@ def _trajectories(setting: Setting, findings: Findings, focus: bool) -> Table:
         (rmse("rmse_delta"), 1e2), (rmse("rmse_omega"), 1e4),
         (rmse("rmse_delta_decisive"), 1e2), (rmse("rmse_omega_decisive"), 1e4),
     ]  # fmt: skip
-    states = {model: _held_out(setting, model, focus) for model in ALL}
-    theirs = {} if focus else {model: (*numbers[:2], None, None) for model, numbers in PAPER.items()}
-    suffix, source = _source(focus)
+    protocol = PROTOCOLS[suffix]
+    labels = models_of(protocol)
+    states = {model: _held_out(setting, model, protocol) for model in labels}
+    theirs = {} if suffix else {model: (*numbers[:2], None, None) for model, numbers in PAPER.items()}
     return Table(
         f"trajectories{suffix}",
-        f"Trajectories on the held-out pairs{thinned(setting)}; {PROTOCOLS[focus]} learned",
-        source,
+        f"Trajectories on the held-out pairs{thinned(setting)}; {protocol.words} learned",
+        "beyond the paper" if suffix else "Table 1",
         (
             Quantity("RMSE delta", "1e-2 rad"),
             Quantity("RMSE omega", "1e-4 pu"),
             Quantity("decisive RMSE delta", "1e-2 rad"),
             Quantity("decisive RMSE omega", "1e-4 pu"),
         ),
-        tuple(method_rows(findings, states, values, theirs, ALL, partial(trained_why, setting, focus=focus))),
+        tuple(method_rows(findings, states, values, theirs, labels, partial(trained_why, setting, protocol=protocol))),
     )
 
 
-def _critical_times(setting: Setting, findings: Findings, focus: bool, truth: dict[str, Any] | None) -> Table:
+def _critical_times(setting: Setting, findings: Findings, suffix: str, truth: dict[str, Any] | None) -> Table:
     """Errors of the CCT where both have one, and severities where only one of both has."""
 
     def mae(result: dict[str, Any]) -> float | None:
@@ -138,15 +161,18 @@ def _critical_times(setting: Setting, findings: Findings, focus: bool, truth: di
         return float(sum(row["status"] != row["true_status"] for row in result["rows"]))
 
     values = [(mae, 1.0), (largest, 1.0), (other_status, 1.0)]
-    boundaries = {model: assessments(setting, model, focus) for model in ALL}
-    theirs = {} if focus else {model: (numbers[2], None, None) for model, numbers in PAPER.items()}
-    suffix, source = _source(focus)
+    protocol = PROTOCOLS[suffix]
+    labels = models_of(protocol)
+    boundaries = {model: assessments(setting, model, protocol) for model in labels}
+    theirs = {} if suffix else {model: (numbers[2], None, None) for model, numbers in PAPER.items()}
     return Table(
         f"cct{suffix}",
-        f"Critical clearing times on the 50 unseen severities; {PROTOCOLS[focus]} learned",
-        source,
+        f"Critical clearing times on the 50 unseen severities; {protocol.words} learned",
+        "beyond the paper" if suffix else "Table 1",
         (Quantity("CCT MAE", "ms"), Quantity("largest", "ms"), Quantity("other status", "of 50")),
-        tuple(method_rows(findings, boundaries, values, theirs, ALL, partial(trained_why, setting, focus=focus))),
+        tuple(
+            method_rows(findings, boundaries, values, theirs, labels, partial(trained_why, setting, protocol=protocol))
+        ),
     )
 
 
@@ -169,7 +195,8 @@ def _drawing(
     findings: Findings, boundaries: dict[str, list[Task]], truth: dict[str, Any] | None, learned: str, name: str
 ) -> Drawing:
     figure, axes = new_figure(height=4.4)
-    for k, (model, label) in enumerate(ALL.items()):
+    for model in boundaries:
+        k, label = list(ALL).index(model), ALL[model]
         for result in findings.of(boundaries[model])[:1]:
             errors = np.abs(cct_error_ms(result, truth))
             alpha = [row["alpha"] for row in result["rows"]]

@@ -1,11 +1,13 @@
 """What entries share: the contingencies and methods of the paper, and why our numbers may differ from its."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from zoo.paper.budgets import BOTH_FORMS as BOTH_FORMS
 from zoo.paper.entry import Findings, Setting, Task, Training, task
 from zoo.paper.tables import Published, Row, cell
+from zoo.surrogates.budgets import Residual
 from zoo.surrogates.catalogue import entry_of
 
 PRIMARY = "ieee30-line-3-4-restore"
@@ -27,24 +29,51 @@ ABLATIONS = {
     "es-pinn-no-residual": "w/o residual loss",
 }
 
+
+@dataclass(frozen=True)
+class Protocol:
+    """How one-shot models are trained; chained ones always learn windows of what decides stability."""
+
+    focus: bool = False  # on what decides stability only
+    residual: Residual = "pointwise"
+
+    @property
+    def words(self) -> str:
+        """What is learned, and by which residual where it is not the paper's."""
+        learned = "what decides stability" if self.focus else "whole trajectories"
+        return learned if self.residual == "pointwise" else f"{learned}, shooting residual"
+
+    def applies_to(self, model: str) -> bool:
+        """Whether a model can be trained so."""
+        return self.residual == "pointwise" or not entry_of(model).no_shooting
+
+
+AS_PUBLISHED = Protocol()
 CALIBRATED = "H, x'd and D are calibrated, the paper does not publish its own"
 
 
 def training(
-    setting: Setting, model: str, contingency: str = PRIMARY, seed: int = 0, *, focus: bool = False
+    setting: Setting, model: str, contingency: str = PRIMARY, seed: int = 0, *, protocol: Protocol = AS_PUBLISHED
 ) -> Training:
     """The training of one model for one contingency, the same for every entry."""
     form = entry_of(model).form
-    return Training(model, (contingency,), setting.budget.minutes(form), seed, focus=focus and form != "chained")
+    chosen = protocol if form == "one-shot" else AS_PUBLISHED
+    minutes = setting.budget.minutes(form)
+    return Training(model, (contingency,), minutes, seed, focus=chosen.focus, residual=chosen.residual)
 
 
 def per_seed(
-    setting: Setting, function: str, model: str, contingency: str = PRIMARY, *, focus: bool = False, **options: Any
+    setting: Setting,
+    function: str,
+    model: str,
+    contingency: str = PRIMARY,
+    *,
+    protocol: Protocol = AS_PUBLISHED,
+    **options: Any,
 ) -> list[Task]:
     """One measurement of a model for each seed."""
-    return [
-        task(function, training(setting, model, contingency, seed, focus=focus), **options) for seed in setting.seeds
-    ]
+    trainings = [training(setting, model, contingency, seed, protocol=protocol) for seed in setting.seeds]
+    return [task(function, each, **options) for each in trainings]
 
 
 def thinned(setting: Setting) -> str:
@@ -52,10 +81,10 @@ def thinned(setting: Setting) -> str:
     return "" if setting.budget.thin == 1 else f", one severity in {setting.budget.thin}"
 
 
-def trained_why(setting: Setting, model: str, focus: bool = False) -> str:
+def trained_why(setting: Setting, model: str, protocol: Protocol = AS_PUBLISHED) -> str:
     """Why a trained model's numbers may differ."""
     form = entry_of(model).form
-    learned = "what decides stability" if focus or form == "chained" else "whole trajectories"
+    learned = protocol.words if form == "one-shot" else "what decides stability"
     beyond = "" if model in {**METHODS, **ABLATIONS} and model != "es-pinn-chained" else "not in the paper; "
     return f"{beyond}{CALIBRATED}; {learned}, {setting.budget.minutes(form):g} min on one CPU core"
 

@@ -54,7 +54,8 @@ def label_of(work: Task | Training) -> str:
     if isinstance(work, Training):
         first = work.members[0] if len(work.members) == 1 else f"{len(work.members)} contingencies"
         data = "" if work.fraction == 1.0 else f", fraction {work.fraction:g}"
-        return f"{work.model} on {first}{data}, seed {work.seed}"
+        residual = "" if work.residual == "pointwise" else f", {work.residual}"
+        return f"{work.model} on {first}{data}{residual}, seed {work.seed}"
     name = work.function.replace(":", " ")
     return name if work.training is None else f"{name} of {label_of(work.training)}"
 

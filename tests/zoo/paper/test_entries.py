@@ -43,7 +43,7 @@ def test_an_unknown_entry_is_refused_by_name():
 
 def test_a_training_that_several_tables_need_is_one_training():
     primary = trainings("case30-accuracy")
-    assert len(primary) == 15  # one-shot models under both protocols, and the chained one
+    assert len(primary) == 23  # one-shot models on both windows, four of them with both residuals, and the chained one
     for name in ("case30-matched", "case30-extrapolation", "sensitivity", "trajectory", "runtime"):
         assert trainings(name) <= primary
     assert trainings("distillation") <= trainings("cross-system")
@@ -70,6 +70,15 @@ def test_separate_models_share_the_time_of_one_mixture():
             (together,) = by_model["moe", fraction]
             assert sum(each.minutes for each in found) == pytest.approx(together.minutes)
             assert sorted(m for each in found for m in each.members) == sorted(together.members)
+
+
+def test_table_1_is_made_with_both_residuals_and_the_papers_rows_with_its_own():
+    made = {(each.model, each.focus, each.residual) for each in trainings("case30-accuracy")}
+    shooting = {model for model, _, residual in made if residual == "shooting"}
+    assert shooting == {"es-pinn", "xpinn", "es-pinn-state-only", "es-pinn-soft-chain"}
+    assert {("es-pinn", focus, residual) for focus in (True, False) for residual in ("pointwise", "shooting")} <= made
+    other = [each for name in NAMES if name != "case30-accuracy" for each in trainings(name)]
+    assert {each.residual for each in other} == {"pointwise"}
 
 
 @pytest.mark.parametrize(
