@@ -15,7 +15,7 @@ from contingencies.errors import SolverError, ZooError
 from contingencies.families import Recipe, generate_family
 from contingencies.library import load_contingencies, load_contingency, load_system
 from contingencies.network import solve_network
-from contingencies.operators import compile_contingency, compile_family
+from contingencies.operators import compile_contingency, compile_family, compile_members
 from contingencies.reduction import reduce_network
 from contingencies.references import reference_cct
 from contingencies.stability import CCT
@@ -26,6 +26,7 @@ from zoo.work.jobs import Done
 
 ROOT = Path(__file__).parents[3]
 LINES = ["--fault", "line", "--clearing", "remove-line"]
+SCALED = [*LINES, "--law", "admittance"]  # the paper's law: one member per line, at its middle
 MECHANICAL = ["--fault", "mechanical", "--clearing", "restore-mechanical"]
 
 
@@ -48,7 +49,7 @@ def refusal(*arguments: str) -> tuple[int, str]:
 
 
 def test_one_command_writes_the_n_1_list_of_new_england(tmp_path):
-    text = run("generate-contingencies", "ieee39", *LINES, "--output", str(tmp_path))
+    text = run("generate-contingencies", "ieee39", *SCALED, "--output", str(tmp_path))
     assert "33 contingencies" in text and "left out: 13" in text
     assert "ieee39-line-16-19-remove" in text and "islands the generator at bus 33, 34" in text
     assert len(list(tmp_path.iterdir())) == 33
@@ -83,7 +84,7 @@ def test_specs_of_a_users_system_point_at_its_file(tmp_path, monkeypatch):
     for name in ("wscc9.yaml", "wscc9.m"):
         (tmp_path / name).write_text((ROOT / "contingencies" / "systems" / name).read_text())
     monkeypatch.chdir(tmp_path)
-    run("generate-contingencies", "./wscc9.yaml", *LINES, "--output", "specs")
+    run("generate-contingencies", "./wscc9.yaml", *SCALED, "--output", "specs")
     monkeypatch.chdir("/")
     (contingency,) = load_contingencies(tmp_path / "specs" / "wscc9-line-5-7-remove.yaml")
     assert contingency.spec.system == "../wscc9.yaml"
@@ -101,16 +102,16 @@ def test_existing_files_that_differ_need_force(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["nowhere", *LINES], 3, "'nowhere' is not shipped"),
-        (["nowhere.yaml", *LINES], 3, "no such file"),
+        (["nowhere", *SCALED], 3, "'nowhere' is not shipped"),
+        (["nowhere.yaml", *SCALED], 3, "no such file"),
         (["ieee9", "--fault", "line", "--clearing", "trip-feeders"], 2, "use remove-line or restore"),
         (["ieee9", "--fault", "storm", "--clearing", "restore"], 2, "--fault"),
-        (["ieee9", *LINES, "--shunt-b", "-5"], 2, "--shunt-b applies to bus faults only"),
-        (["ieee9", *LINES, "--position", "0"], 2, "strictly between 0 and 1"),
-        (["ieee9", *LINES, "--t-c", "0.1", "0.9"], 2, "t_c starts at 0.1 s"),
-        (["ieee9", *LINES, "--T", "1"], 2, "set T > t_c[1]"),
-        (["ieee9", *LINES, "--t-f", "nan"], 2, "finite"),
-        (["ieee9", *LINES, "--max-separation", "0"], 2, "max_separation_rad"),
+        (["ieee9", *SCALED, "--shunt-b", "-5"], 2, "--shunt-b applies to bus faults only"),
+        (["ieee9", *SCALED, "--position", "0"], 2, "strictly between 0 and 1"),
+        (["ieee9", *SCALED, "--t-c", "0.1", "0.9"], 2, "t_c starts at 0.1 s"),
+        (["ieee9", *SCALED, "--T", "1"], 2, "set T > t_c[1]"),
+        (["ieee9", *SCALED, "--t-f", "nan"], 2, "finite"),
+        (["ieee9", *SCALED, "--max-separation", "0"], 2, "max_separation_rad"),
         (["ieee9", "--fault", "bus", "--clearing", "restore", "--shunt-b", "0"], 2, "is no fault"),
         (["ieee9", "--fault", "mechanical", "--clearing", "set-mechanical"], 2, "needs a factor"),
     ],
@@ -125,7 +126,7 @@ def test_bad_input_is_one_sentence_and_writes_nothing(command, arguments, code, 
 
 def test_a_broken_system_file_is_refused_with_code_5(tmp_path):
     (tmp_path / "bad.yaml").write_text("name: bad\nnetwork: {pandapower: case9}\nprovenance: none\n")
-    code, message = refusal("screen", str(tmp_path / "bad.yaml"), *LINES)
+    code, message = refusal("screen", str(tmp_path / "bad.yaml"), *SCALED)
     assert code == 5 and "machines: is missing" in message
 
 
@@ -188,9 +189,62 @@ def test_censored_members_stand_on_their_sides_of_the_finite_ones(wscc_family, m
 
 
 def test_screen_prints_the_ranking_with_its_assumptions():
-    text = run("screen", "wscc9", *LINES, "--jobs", "1", "--alpha", "1.0")
+    text = run("screen", "wscc9", *SCALED, "--jobs", "1", "--alpha", "1.0")
     assert "t_c in [0.21, 1.21] s, T = 2.5 s" in text and "severity 1" in text
     assert text.count("wscc9-line-") == 9 and "left out: 3" in text
+
+
+def test_a_screen_studies_bolted_faults_near_either_end_and_says_so():
+    text = run("screen", "wscc9", *LINES, "--jobs", "1", "--required-ms", "150")
+    assert "near either end, bolted three-phase" in text
+    assert text.count("wscc9-line-") == 2 * 6 + 3
+    assert "below the required 150 ms" in text
+
+
+def test_a_screen_of_weaker_faults_says_where_a_bolted_one_would_be_worse():
+    answers = json.loads(run("screen", "wscc9", *SCALED, "--jobs", "1", "--json"))["answers"]
+    bolted = json.loads(run("screen", "wscc9", *LINES, "--position", "0.5", "--jobs", "1", "--json"))["answers"]
+    alone = {answer["contingency"]: answer for answer in bolted}
+    for answer in answers:
+        twin = alone[answer["contingency"]]
+        assert answer["bolted_status"] == twin["status"]
+        assert answer["bolted_duration_s"] == pytest.approx(twin["duration_s"], abs=2e-6)
+        assert twin["bolted_status"] is None
+    assert "a bolted fault would be worse for" in run("screen", "wscc9", *SCALED, "--jobs", "1")
+
+
+def test_right_censored_members_follow_by_how_close_they_came():
+    window = ["--t-c", "0.21", "0.26", "--T", "1.5"]
+    answers = json.loads(run("screen", "ieee39", *LINES, *window, "--jobs", "1", "--json"))["answers"]
+    censored = [answer["separation_at_edge_rad"] for answer in answers if answer["status"] == "right-censored"]
+    assert len(censored) > 10 and censored == sorted(censored, reverse=True)
+    assert max(censored) < 3.15
+
+
+def test_the_pipelines_family_has_each_line_once_at_its_more_critical_end():
+    system = load_system("wscc9")
+    members = generate_family(system, Recipe("line", "remove-line")).members
+    answers = screen(compile_members(members), 1.0)
+    chosen = screening.worse_ends(members, answers)
+    assert len(chosen) == 6
+    rank = {answer.contingency: k for k, answer in enumerate(answers)}
+    for member in chosen:
+        line = member.name.split("-near-")[0] + "-near-"
+        assert rank[member.name] == min(k for name, k in rank.items() if name.startswith(line))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--shunt-b", "-50", "--law", "impedance"], "belong to --law admittance"),
+        (["--impedance-pu", "0", "0.1", "--law", "admittance"], "exclude each other"),
+        (["--impedance-pu", "-1", "0"], "greater than or equal to 0"),
+        (["--required-ms", "nan"], "--required-ms"),
+    ],
+)
+def test_contradictory_descriptions_of_a_fault_are_refused(arguments, words):
+    code, message = refusal("screen", "ieee9", "--fault", "bus", "--clearing", "restore", *arguments)
+    assert code == 2 and words in message
 
 
 def test_screen_reports_json_csv_and_a_figure(tmp_path):
@@ -211,7 +265,7 @@ def test_screen_reports_json_csv_and_a_figure(tmp_path):
 
 
 def test_places_left_out_of_a_screen_stand_in_its_table_with_their_reasons():
-    rows = list(csv.DictReader(run("screen", "wscc9", *LINES, "--jobs", "1", "--csv", "-").splitlines()))
+    rows = list(csv.DictReader(run("screen", "wscc9", *SCALED, "--jobs", "1", "--csv", "-").splitlines()))
     assert [row["status"] for row in rows[-3:]] == ["left-out"] * 3
     assert all(row["rank"] == "" and row["cct_s"] == "" and "transformer" in row["message"] for row in rows[-3:])
     assert [row["rank"] for row in rows[:-3]] == [str(k) for k in range(1, len(rows) - 2)]
@@ -219,7 +273,7 @@ def test_places_left_out_of_a_screen_stand_in_its_table_with_their_reasons():
 
 def test_a_screened_member_has_the_cct_of_the_contingency_alone():
     window = ["--T", "2.0", "--t-c", "0.25", "1.25", "--jobs", "1", "--json", "--alpha", "0.9"]
-    made = json.loads(run("screen", "ieee14", *LINES, *window))
+    made = json.loads(run("screen", "ieee14", *SCALED, *window))
     reports = made["answers"]
     left_out = {item["place"]: item["reason"] for item in made["left_out"]}
     assert left_out["ieee14-line-4-7-remove"] == "is a transformer, not a line"
@@ -232,7 +286,7 @@ def test_a_screened_member_has_the_cct_of_the_contingency_alone():
     ("arguments", "words"),
     [
         (["--alpha", "-1"], "at least 0"),
-        (["--alpha", "nan"], "at least 0"),
+        (["--alpha", "nan"], "not a finite number"),
         (["--jobs", "0"], "--jobs"),
         (["--csv", "no-such-directory/x.csv"], "does not exist"),
         (["--csv", "-", "--json"], "leave one out"),
@@ -240,7 +294,7 @@ def test_a_screened_member_has_the_cct_of_the_contingency_alone():
     ],
 )
 def test_a_screen_that_cannot_be_done_is_refused_at_once(arguments, words):
-    code, message = refusal("screen", "ieee9", *LINES, *arguments)
+    code, message = refusal("screen", "ieee9", *SCALED, *arguments)
     assert code == 2 and words in message
 
 
@@ -262,5 +316,5 @@ def test_the_new_england_screen_finds_a_boundary_for_most_lines():
     answers = screen(compile_family(family.members, reduce_network(solve_network(system))), 1.0)
     finite = [answer.cct for answer in answers if answer.status == "finite"]
     assert len(finite) >= 28
-    assert answers[0].contingency == "ieee39-line-28-29-remove"
+    assert answers[0].contingency == "ieee39-line-28-29-near-29-remove"
     assert np.all(np.diff(finite) >= 0)
