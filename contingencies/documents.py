@@ -6,6 +6,7 @@ complaint about a value can name the line it stands on.
 """
 
 import difflib
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -19,10 +20,16 @@ from ruamel.yaml.scalarfloat import ScalarFloat
 from ruamel.yaml.scalarint import ScalarInt
 from ruamel.yaml.scalarstring import ScalarString
 
-from contingencies.errors import NotFoundError, SpecError
+from contingencies.errors import SpecError
+from contingencies.files import read_regular
 
 MAX_BYTES = 16_000_000  # about 40,000 contingencies; a larger file is a mistake
 MAX_DEPTH = 20  # the deepest valid document has depth 4
+MAX_DOCUMENTS = 50_000
+MAX_ENTRIES = 50_000  # of one document: some 8,000 machines; the parser takes about a second for them
+_BRACKETS = re.compile(r"[][{}]")
+_DASHES = re.compile(rf"(?:[-?] +){{{MAX_DEPTH}}}")  # lists in lists on one line
+_MARKERS = re.compile(r"^---", re.M)
 
 STANDARD_TAGS = (None, "tag:yaml.org,2002:map", "tag:yaml.org,2002:seq", "!!map", "!!seq")
 REMEDIES = (  # part of pydantic's error type -> what to do
@@ -70,21 +77,33 @@ class Document:
 
 def read_documents(path: Path) -> list[Document]:
     """All documents of a YAML file; empty documents are left out."""
+    content = read_regular(path, MAX_BYTES)
     try:
-        if not path.is_file():
-            raise NotFoundError(f"{path}: no such file; give the path of a YAML file.")
-        if path.stat().st_size > MAX_BYTES:
-            raise SpecError(f"{path}: larger than {MAX_BYTES} bytes; split it into several files.")
-        text = path.read_bytes().decode("utf-8")
+        text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise SpecError(f"{path}: not UTF-8 text (byte {error.start}); save it as UTF-8.") from None
-    except (OSError, ValueError) as error:  # a NUL byte in a path is a ValueError
-        raise NotFoundError(f"{str(path)!r}: cannot be read ({error}); check the path.") from None
     return parse_documents(text, str(path))
+
+
+def _check_extent(text: str, source: str) -> None:
+    """Refuse, before the parser spends minutes on it, what no description can be."""
+    depth = 0
+    for bracket in _BRACKETS.finditer(text):
+        depth = depth + 1 if bracket[0] in "[{" else max(depth - 1, 0)
+        if depth > MAX_DEPTH:
+            raise SpecError(f"{source}: nested too deeply; write the fields out plainly.")
+    if _DASHES.search(text):
+        raise SpecError(f"{source}: nested too deeply; write the fields out plainly.")
+    documents = _MARKERS.split(text, MAX_DOCUMENTS)
+    if len(documents) > MAX_DOCUMENTS:
+        raise SpecError(f"{source}: holds more than {MAX_DOCUMENTS} documents; split it into several files.")
+    if any(document.count(",") + document.count("\n") > MAX_ENTRIES for document in documents):
+        raise SpecError(f"{source}: a document has more than {MAX_ENTRIES} entries; no description needs so many.")
 
 
 def parse_documents(text: str, source: str) -> list[Document]:
     """All documents of a YAML text; `source` names it in errors."""
+    _check_extent(text, source)
     loader = YAML(typ="rt", pure=True)
     loader.allow_duplicate_keys = False
     documents = []

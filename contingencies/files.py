@@ -1,13 +1,33 @@
-"""Writing files so that nobody ever sees a half-written one."""
+"""Reading files that users name, which may be anything; writing files so that nobody ever sees a half-written one."""
 
 import contextlib
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from contingencies.errors import UsageError, ZooError
+from contingencies.errors import NotFoundError, SpecError, UsageError, ZooError
+
+
+def read_regular(path: Path, limit: int) -> bytes:
+    """The content of a plain file of at most `limit` bytes; a pipe or a device, which may never end, is refused."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise NotFoundError(f"{path}: no such file; check the path.") from None
+    except (OSError, ValueError) as error:  # a NUL byte in a path is a ValueError
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise NotFoundError(f"{str(path)!r}: cannot be read ({reason}); check the path.") from None
+    with open(descriptor, "rb") as file:
+        info = os.fstat(descriptor)
+        if not stat.S_ISREG(info.st_mode):
+            raise NotFoundError(f"{path}: not a plain file; give the path of one.")
+        content = b"" if info.st_size > limit else file.read(limit + 1)
+    if info.st_size > limit or len(content) > limit:
+        raise SpecError(f"{path}: larger than {limit} bytes; split it, or check that it is the right file.")
+    return content
 
 
 @contextmanager

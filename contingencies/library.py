@@ -12,9 +12,11 @@ from pathlib import Path
 
 from contingencies.documents import Document, FieldPath, dotted, read_documents, validate
 from contingencies.errors import NotFoundError, Problems, SpecError, ZooError
+from contingencies.files import read_regular
 from contingencies.records import Record
 from contingencies.spec import ContingencySpec, NetworkFile, SystemSpec, canonical_json, sha256
 
+MAX_NETWORK_BYTES = 500_000_000  # the largest public cases have some 100 MB
 NETWORK_SUFFIXES = (".json", ".m", ".mat")
 SPEC_SUFFIXES = (".yaml", ".yml")
 
@@ -180,11 +182,10 @@ def _system_file(path: Path) -> System:
             "use pandapower JSON (.json) or MATPOWER (.m, .mat)."
         )
     try:
-        return System(spec, network.read_bytes(), documents[0])
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
+        return System(spec, read_regular(network, MAX_NETWORK_BYTES), documents[0])
+    except ZooError as error:
         raise SpecError(
-            f"{where}: {spec.network.file!r} cannot be read ({reason}); give a path relative to the system file."
+            f"{where}: {spec.network.file!r} cannot be read ({error}) The path is relative to the system file."
         ) from None
 
 

@@ -1,10 +1,13 @@
 """Reading the contingencies that a user names, and checking that each can be simulated."""
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from contingencies.errors import NotFoundError, Problems
+from contingencies.documents import MAX_BYTES
+from contingencies.errors import NotFoundError, Problems, UsageError, ZooError
+from contingencies.files import read_regular
 from contingencies.library import (
     SPEC_SUFFIXES,
     Contingency,
@@ -14,6 +17,8 @@ from contingencies.library import (
     shipped_file,
 )
 from contingencies.operators import compile_members
+
+MAX_WALKED = 50_000  # files and folders looked at below one that a user names
 
 Counted = Callable[[int, int], None]  # done, total
 
@@ -27,7 +32,25 @@ def read_contingencies(references: Sequence[str], report: Counted = _uncounted) 
 
     Every file is read before the mistakes of all of them are told; every system is read once.
     """
-    problems, systems = Problems(), SystemReader()
+    problems = Problems()
+    contingencies = _read(references, problems, report)
+    problems.raise_any()
+    return contingencies
+
+
+def read_and_check(
+    references: Sequence[str], reading: Counted = _uncounted, checking: Counted = _uncounted
+) -> list[Contingency]:
+    """As `read_contingencies`, and each can be simulated: mistakes of syntax, fields and physics are told together."""
+    problems = Problems()
+    contingencies = _read(references, problems, reading)
+    _check(contingencies, problems, checking)
+    problems.raise_any()
+    return contingencies
+
+
+def _read(references: Sequence[str], problems: Problems, report: Counted) -> list[Contingency]:
+    systems = SystemReader()
     contingencies: list[Contingency] = []
     done = total = 0
     for reference in references:
@@ -39,7 +62,6 @@ def read_contingencies(references: Sequence[str], report: Counted = _uncounted) 
                     contingencies += load_contingencies(file, systems)
                 done += 1
                 report(done, total)
-    problems.raise_any()
     return contingencies
 
 
@@ -49,8 +71,7 @@ def _files(reference: str) -> list[Path]:
         return [shipped_file(reference)]
     path = Path(reference)
     if _is_folder(path):
-        files = sorted(p for p in path.rglob("*") if p.suffix in SPEC_SUFFIXES and p.is_file())
-        described = [file for file in files if not is_system_file(file)]
+        described = [file for file in _files_below(path) if not is_system_file(file)]
         if not described:
             raise NotFoundError(f"{reference}: the folder holds no contingency files (.yaml, .yml).")
         return described
@@ -60,6 +81,19 @@ def _files(reference: str) -> list[Path]:
         f"{reference[:100]!r} is neither a YAML file, nor a folder, nor a shipped contingency "
         f"({', '.join(shipped_contingencies())})."
     )
+
+
+def _files_below(folder: Path) -> list[Path]:
+    """YAML files of a folder and those in it, in order; a folder with too much in it is the wrong one."""
+    found, seen = [], 0
+    for place, folders, names in os.walk(folder):
+        seen += len(names) + len(folders)
+        if seen > MAX_WALKED:
+            raise UsageError(
+                f"{folder}: more than {MAX_WALKED} files and folders in there; name the one that is meant."
+            )
+        found += [Path(place) / name for name in names if name.endswith(SPEC_SUFFIXES)]
+    return sorted(path for path in found if path.is_file())
 
 
 def _is_folder(path: Path) -> bool:
@@ -72,8 +106,8 @@ def _is_folder(path: Path) -> bool:
 def is_system_file(path: Path) -> bool:
     """Whether a file describes a system rather than contingencies."""
     try:
-        content = path.read_bytes()
-    except (OSError, ValueError):
+        content = read_regular(path, MAX_BYTES)
+    except ZooError:
         return False  # reading it as a contingency says what is wrong
     return re.search(rb"^machines\s*:", content, re.M) is not None and re.search(rb"^fault\s*:", content, re.M) is None
 
@@ -84,13 +118,18 @@ def check_physics(contingencies: Sequence[Contingency], report: Counted = _uncou
     The contingencies of a system are compiled together, with shared solves. What is wrong with a system is told once,
     not for each of its contingencies.
     """
+    problems = Problems()
+    _check(contingencies, problems, report)
+    problems.raise_any()
+
+
+def _check(contingencies: Sequence[Contingency], problems: Problems, report: Counted) -> None:
     families: dict[str, list[Contingency]] = {}
     for contingency in contingencies:
         families.setdefault(contingency.system.sha256, []).append(contingency)
-    problems, done = Problems(), 0
+    done = 0
     for family in families.values():
         with problems.gather():
             compile_members(family)
         done += len(family)
         report(done, len(contingencies))
-    problems.raise_any()

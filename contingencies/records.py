@@ -2,14 +2,23 @@
 
 from typing import Annotated, Any, ClassVar
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
+SMALLEST, LARGEST = 1e-9, 1e9  # of what a description states: far beyond any grid, far from overflow
 NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,99}$"
 Name = Annotated[str, Field(pattern=NAME_PATTERN, description="lower-case letters, digits, '.', '_' and '-'")]
 BusNumber = Annotated[int, Field(ge=0, le=10**9, description="bus number as printed in the case")]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Real = Annotated[float, Field(allow_inf_nan=False)]
+
+
+def _not_tiny(value: float) -> float:
+    if value < SMALLEST:
+        raise ValueError(f"{value} is smaller than anything in a grid; write at least {SMALLEST:g}")
+    return value
+
+
+Positive = Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False), AfterValidator(_not_tiny)]
+NonNegative = Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)]
+Real = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False)]
 Text = Annotated[str, Field(max_length=10_000)]
 
 

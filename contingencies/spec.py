@@ -15,7 +15,9 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from contingencies.conditions import Conditions
 from contingencies.documents import FieldError
-from contingencies.records import BusNumber, Name, NonNegative, Positive, Real, Record, Text
+from contingencies.records import LARGEST, BusNumber, Name, NonNegative, Positive, Real, Record, Text
+
+Severity = Annotated[float, Field(ge=-LARGEST, le=1e6, allow_inf_nan=False)]
 
 # --- faults -----------------------------------------------------------------------------------
 
@@ -251,7 +253,7 @@ class Window(Record):
 class Stability(Record):
     """When synchronism counts as lost."""
 
-    max_separation_rad: Positive = Field(math.pi, description="largest admissible rotor-angle separation, rad")
+    max_separation_rad: Positive = Field(math.pi, le=1000, description="largest admissible rotor-angle separation, rad")
 
 
 class ContingencySpec(Record):
@@ -267,7 +269,7 @@ class ContingencySpec(Record):
     fault: Fault
     clearing: Clearing
     window: Window = Window()
-    severity: tuple[Real, Real] = Field((0.0, 1.0), description="smallest and largest severity alpha studied")
+    severity: tuple[Severity, Severity] = Field((0.0, 1.0), description="smallest and largest severity alpha studied")
     stability: Stability = Stability()
     conditions: Conditions | None = Field(None, description="what varies; left out, the case's own operating point")
 
@@ -368,7 +370,7 @@ class Machine(Record):
     """A classical machine; all units of a bus together."""
 
     bus: BusNumber
-    H: Positive = Field(description="inertia constant, s")
+    H: Positive = Field(ge=1e-3, description="inertia constant, s")
     x_d: Positive = Field(description="transient reactance x'd, pu")
     D: NonNegative = Field(0.0, description="damping, pu power per pu speed")
     mva: Positive | None = Field(None, description="machine base, MVA; needed with base: machine")
@@ -408,7 +410,7 @@ class SystemSpec(Record):
         100.0,
         description="system base, MVA, of fault shunts and of machines on base: system; the network is converted",
     )
-    frequency_hz: Positive = Field(60.0, description="nominal frequency, Hz")
+    frequency_hz: Positive = Field(60.0, ge=1, le=1000, description="nominal frequency, Hz")
     machines: Machines
     provenance: Text = Field(description="where the network and the machine data come from")
 

@@ -10,6 +10,7 @@ initialise it at once break it for good.
 import contextlib
 import hashlib
 import os
+import socket
 import sys
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ from registry.spool import ReplayState, read_records, read_state, run_file, spoo
 STORE_FILE = "mlflow.db"
 BATCH = 1000  # metrics per call, MLflow's limit
 PARAMS_BATCH = 100
+CONNECT_S = 3.0
+DEFAULT_PORTS = {"http": 80, "https": 443, "postgresql": 5432, "mysql": 3306, "mssql": 1433}
 UID_TAG = "cct_zoo.uid"
 QUIET = {  # set before mlflow is imported
     "MLFLOW_DISABLE_TELEMETRY": "true",
@@ -119,7 +122,16 @@ def _state(home: Path, uid: str, store: str) -> ReplayState:
     return state if state.store == store else ReplayState(store=store)
 
 
+def _check_reachable(uri: str) -> None:
+    """Fail within seconds where MLflow's drivers would try for minutes."""
+    parts = urlsplit(uri)
+    port = parts.port or DEFAULT_PORTS.get(parts.scheme.partition("+")[0])
+    if parts.hostname and port:
+        socket.create_connection((parts.hostname, port), timeout=CONNECT_S).close()
+
+
 def _client(uri: str, home: Path) -> Any:
+    _check_reachable(uri)
     for key, value in QUIET.items():
         os.environ.setdefault(key, value)
     with contextlib.redirect_stdout(sys.stderr):  # migrations chatter; standard output belongs to commands

@@ -23,12 +23,15 @@ def register_contingency(files: tuple[str, ...], home: str, registry: str | None
     All of them are registered, or none. The same physics is registered once; a changed
     description of a known name becomes its next version.
     """
-    from contingencies.reading import check_physics, read_contingencies
+    from contingencies.reading import read_and_check
     from registry.home import Home
 
     with progress("register") as display:
-        contingencies = read_contingencies(files, lambda done, total: display("reading files", done, total))
-        check_physics(contingencies, lambda done, total: display("checking physics", done, total))
+        contingencies = read_and_check(
+            files,
+            lambda done, total: display("reading files", done, total),
+            lambda done, total: display("checking physics", done, total),
+        )
     with Home.open(home, registry) as opened:
         results = opened.register(contingencies)
         outdated = {result.row.name: _answering_version(opened, result) for result in results}

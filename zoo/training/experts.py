@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from contingencies.errors import ConflictError, IntegrityError, UsageError
+from contingencies.errors import ConflictError, IntegrityError, NotFoundError, UsageError
 from contingencies.library import Contingency
 from contingencies.operators import compile_members
 from espinn_moe.expert_slices import answers_equal, copy_members, member_slices, new_slices
@@ -193,7 +193,7 @@ def remove_expert(home: Home, checkpoint_id: int, name: str) -> tuple[Checkpoint
     named = contingency_store.find(home.database, name)
     names = [member.name for member in family.members]
     if named.name not in names:
-        raise UsageError(f"checkpoint {checkpoint_id} has no expert for {named.name!r}; it has {', '.join(names)}.")
+        raise NotFoundError(f"checkpoint {checkpoint_id} has no expert for {named.name!r}; it has {', '.join(names)}.")
     if len(names) == 1:
         raise UsageError(f"{named.name!r} is the only member of checkpoint {checkpoint_id}; a model needs one.")
     kept = [k for k in range(len(names)) if k != names.index(named.name)]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from contingencies.errors import NotFoundError, UsageError
+from contingencies.errors import ConflictError, NotFoundError, UsageError
 from registry.home import Home
 from registry.records import CheckpointRecord, ContingencyRecord
 from registry.store import contingencies as store
@@ -55,7 +55,7 @@ def members_of(home: Home, names: Sequence[str] = (), system: str | None = None)
 
 def _named_members(home: Home, names: Sequence[str]) -> list[ContingencyRecord]:
     if len(set(names)) != len(names):
-        raise UsageError("a contingency is named twice; give each member once.")
+        raise ConflictError("a contingency is named twice; give each member once.")
     rows = [find_registered(home, name) for name in names]
     systems = {row.system_id: row.system.name for row in rows}
     if len(systems) > 1:
