@@ -123,7 +123,7 @@ def test_what_cannot_join_or_leave_is_one_sentence_and_nothing_is_stored(home, c
     other = home.register([load_contingency("ieee9-mech-g2-restore")])[0].row
     with pytest.raises(UsageError, match="one system"):
         add(home, checkpoint.id, other, steps=1)
-    with pytest.raises(UsageError, match="no expert for"):
+    with pytest.raises(NotFoundError, match="no expert for"):
         remove_expert(home, checkpoint.id, NAMES[2])
     single, _ = family(home, contingencies[:1])
     with pytest.raises(UsageError, match="only member"):
