@@ -94,10 +94,10 @@ def describe_cct(operators: PhaseOperators, answer: CCT) -> dict[str, Any]:
 
 
 def cct_sentence(operators: PhaseOperators, answer: CCT) -> str:
-    """One CCT as people read it: the instant, the duration, and what was assumed."""
+    """One CCT as people read it: how long the fault may last, then the instant, and what was assumed."""
     window = operators.window
     if answer.cct is not None and answer.duration is not None:
-        text = f"CCT {answer.cct:.5f} s (fault may last {answer.duration * 1e3:.2f} ms after t_f = {window.t_f} s)"
+        text = f"fault may last {answer.duration * 1e3:.2f} ms (CCT {answer.cct:.5f} s, t_f = {window.t_f} s)"
     elif answer.status == "right-censored":
         text = f"right-censored: stable for every clearing instant up to {window.t_c[1]} s"
     else:

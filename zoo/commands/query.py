@@ -12,10 +12,12 @@ from zoo.commands.options import (
     json_option,
     parse_severities,
     registry_options,
+    required_option,
 )
 from zoo.commands.output import check_csv, print_json, write_csv
 
 if TYPE_CHECKING:
+    from registry.home import Home
     from registry.query import Registry
 
 FIELDS = (
@@ -35,6 +37,7 @@ FIELDS = (
 @click.argument("names", nargs=-1, required=True)
 @alpha_option(required=True)
 @alias_option
+@required_option
 @csv_option("one row per answer")
 @registry_options
 @json_option
@@ -42,6 +45,7 @@ def cct(
     names: tuple[str, ...],
     alphas: tuple[str, ...],
     alias: str,
+    required_ms: float | None,
     csv_file: str | None,
     home: str,
     registry: str | None,
@@ -49,8 +53,9 @@ def cct(
 ) -> None:
     """The critical clearing time of contingencies NAMES, by their deployed heads.
 
-    The CCT is an instant on the simulation clock; the duration is how long the fault may last. Of several NAMES,
-    one without a deployed head has the status no-head and the exit code is 3; the others are answered.
+    The CCT is an instant on the simulation clock; the duration is how long the fault may last. With a required time,
+    given here or set in the registry, each answer says whether protection is fast enough. Of several
+    NAMES, one without a deployed head has the status no-head and the exit code is 3; the others are answered.
     """
     from contingencies.errors import NotFoundError, Problems
     from registry.query import Registry
@@ -74,16 +79,23 @@ def cct(
                 silent.found.append(error)
                 nothing = dict.fromkeys(FIELDS) | {"contingency": name, "status": "no-head"}
                 answers += [nothing | {"alpha": alpha} for alpha in severities]
+        _judged(opened.home, answers, required_ms)
     for name, version in newer.items():
         if version:
             click.echo(f"Note: {name} version {version} is registered, but an older version's head answers.", err=True)
-    printed = csv_file is not None and write_csv(csv_file, csv_text(FIELDS, answers))
+    printed = csv_file is not None and write_csv(csv_file, csv_text(_columns(answers), answers))
     if as_json:
         print_json(answers[0] if len(answers) == 1 else answers)
     elif not printed:
         for given in answers:
             click.echo(_line(given))
     silent.raise_any()
+
+
+def _columns(answers: list[dict[str, Any]]) -> list[str]:
+    """Columns of the table; those of required times only where there are any."""
+    judged = any("verdict" in answer for answer in answers)
+    return [*FIELDS, *(("required_s", "verdict", "margin_s") if judged else ())]
 
 
 def _newer_version(registry: "Registry", name: str, answers: list[dict[str, Any]]) -> int | None:
@@ -97,6 +109,32 @@ def _newer_version(registry: "Registry", name: str, answers: list[dict[str, Any]
     return latest if latest > answered else None
 
 
+def _judged(home: "Home", answers: list[dict[str, Any]], required_ms: float | None) -> None:
+    """Add what the required time makes of each answer: as given, or else as the registry has it for the name."""
+    from contingencies.protection import judge
+    from registry.store import contingencies as store
+    from registry.store.required_times import required_times
+
+    stored = required_times(home.database) if required_ms is None else {}
+    for answer in answers:
+        name = answer["contingency"].partition("@")[0]
+        required = (
+            1e-3 * required_ms if required_ms is not None else (stored[name].required_s if name in stored else None)
+        )
+        if required is None or answer["head"] is None:
+            continue
+        row = store.find(home.database, f"{name}@{answer['contingency_version']}")
+        verdict = judge(answer["status"], answer["duration_s"], home.contingency(row).spec.window, required)
+        answer |= {"required_s": required, "verdict": verdict.outcome, "margin_s": verdict.margin}
+
+
+def _verdict_words(answer: dict[str, Any]) -> str:
+    if "verdict" not in answer:
+        return ""
+    margin = "" if answer["margin_s"] is None else f" by {abs(1e3 * answer['margin_s']):.1f} ms"
+    return f"  {answer['verdict']}: {1e3 * answer['required_s']:g} ms required{margin}"
+
+
 def _line(answer: dict[str, Any]) -> str:
     start = f"{answer['contingency']}  alpha {answer['alpha']:g}  "
     if answer["head"] is None:
@@ -104,7 +142,8 @@ def _line(answer: dict[str, Any]) -> str:
     source = "reference" if answer["checkpoint"] is None else f"checkpoint {answer['checkpoint']}"
     origin = f"[head {answer['head']} from {source}, version {answer['contingency_version']}]"
     if answer["status"] != "finite":
-        return f"{start}{answer['status']}  {origin}"
+        return f"{start}{answer['status']}{_verdict_words(answer)}  {origin}"
     bound = answer["error_bound_s"]
-    within = "" if bound is None else f" +- {1e3 * bound:.3g} ms"
-    return f"{start}CCT {answer['cct_s']:.6f} s, {answer['duration_s']:.6f} s after the fault{within}  {origin}"
+    within = "" if bound is None else f", 95 % within +- {1e3 * bound:.3g} ms"
+    lasting = f"fault may last {1e3 * answer['duration_s']:.3f} ms{within} (CCT {answer['cct_s']:.6f} s)"
+    return f"{start}{lasting}{_verdict_words(answer)}  {origin}"

@@ -189,7 +189,7 @@ def test_answers_are_printed_as_text_or_csv_for_several_names(home, run) -> None
         ("fault-b", "", "right-censored"),
     ]
     _, out, _ = run("cct", NAME, "--alpha", "0.9")
-    assert "CCT 0.700000 s, 0.500000 s after the fault" in out
+    assert "fault may last 500.000 ms" in out
 
 
 def test_names_that_nobody_answers_for_do_not_silence_the_others(home, run) -> None:
@@ -292,6 +292,20 @@ def test_runs_are_sent_and_the_warning_goes_to_standard_error(home, run, monkeyp
     RunSpool(home, "demo").finish()
     code, out, err = run("sync-runs", "--json")
     assert code == 0 and json.loads(out)["runs"] == {} and err.startswith("Warning: MLflow at http://127.0.0.1:9")
+
+
+def test_a_required_time_is_judged_as_given_or_as_the_registry_has_it(home: Path, run) -> None:
+    from registry.store.required_times import set_required
+
+    assert run("deploy", NAME, "--head", "1", "--reason", "first")[0] == 0
+    code, out, _ = run("cct", NAME, "--alpha", "0.9", "--required-ms", "120")
+    assert code == 0 and "pass: 120 ms required" in out
+    with Home.open(home) as opened:
+        set_required(opened.database, NAME, 5.0, "slow breaker")
+    answer = json.loads(run("cct", NAME, "--alpha", "0.9", "--json")[1])
+    assert answer["required_s"] == 5.0
+    assert (answer["verdict"] == "fail") == (answer["duration_s"] is not None)
+    assert "verdict" in run("cct", NAME, "--alpha", "0.9", "--csv", "-")[1].splitlines()[0]
 
 
 def test_asking_as_a_cold_process_loads_nothing_heavy(home) -> None:
