@@ -25,7 +25,7 @@ from contingencies.operators import PhaseOperators, compile_family
 from contingencies.reduction import Reduction
 from contingencies.spec import Machine, Machines, PandapowerCase, SystemSpec
 
-CASES = ("case118", "case300", "case1354pegase", "case2869pegase")
+CASES = ("case118", "case_illinois200", "case1354pegase", "case2869pegase")
 CHECKED = 3  # members per case compared with the dense construction, which takes seconds each on the largest
 REPEATS = 3  # the fastest is reported: the cores are shared
 

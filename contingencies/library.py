@@ -42,11 +42,33 @@ class System:
         """Physics only; a network file is named by its content."""
         if self.network_file is None:
             return canonical_json(self.spec)
-        return canonical_json(self.spec, network=f"sha256:{sha256(self.network_file)}{self.network_suffix}")
+        return self._named_by_content("; read directly" if self.misread_before else "")
 
     @cached_property
     def sha256(self) -> str:
         return sha256(self.canonical_json)
+
+    @cached_property
+    def earlier_sha256(self) -> str:
+        """The identity that releases up to 0.1 gave the system; another one where they read its file wrongly."""
+        return sha256(self._named_by_content("")) if self.misread_before else self.sha256
+
+    @cached_property
+    def misread_before(self) -> tuple[str, ...]:
+        """What releases up to 0.1 read wrongly in the MATPOWER file of the system; mostly nothing."""
+        if self.network_file is None or self.network_suffix not in (".m", ".mat"):
+            return ()
+        from contingencies.formats.matpower import read_matpower
+        from contingencies.formats.misread import misread_features
+
+        try:
+            return misread_features(read_matpower(self.network_file, self.network_suffix, self.name))
+        except SpecError:  # told when the network is solved
+            return ()
+
+    def _named_by_content(self, reading: str) -> str:
+        assert self.network_file is not None
+        return canonical_json(self.spec, network=f"sha256:{sha256(self.network_file)}{self.network_suffix}{reading}")
 
     @property
     def network_suffix(self) -> str:
@@ -88,6 +110,11 @@ class Contingency:
     @cached_property
     def sha256(self) -> str:
         return sha256(self.canonical_json)
+
+    @property
+    def earlier_sha256(self) -> str:
+        """The identity under which releases up to 0.1 registered it, see `System.earlier_sha256`."""
+        return sha256(canonical_json(self.spec, system=f"sha256:{self.system.earlier_sha256}"))
 
     def to_json(self) -> str:
         """The whole description, prose included; `Contingency.from_json` reads it back."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from contingencies.errors import IntegrityError
+from contingencies.errors import ConflictError, IntegrityError
 from espinn_moe.head import Head
 from registry.artifacts import Artifacts
 from registry.engine import Database, open_database
@@ -86,6 +86,12 @@ class Home:
                 contingency = Contingency.from_json(row.spec_json, self._system(row.system))
             except ValueError as error:
                 raise IntegrityError(f"contingency {row.name!r} cannot be read ({type(error).__name__}).") from None
+            if contingency.sha256 != row.sha256 and contingency.earlier_sha256 == row.sha256:
+                raise ConflictError(
+                    f"contingency {row.name!r} version {row.version} was registered when its network file was read "
+                    f"wrongly ({', '.join(contingency.system.misread_before)}), so its heads are of another network; "
+                    "register it again, which makes a new version."
+                )
             if contingency.sha256 != row.sha256:
                 raise IntegrityError(
                     f"contingency {row.name!r} version {row.version} does not have its SHA-256; it was altered."

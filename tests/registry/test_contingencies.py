@@ -8,6 +8,7 @@ from registry import texts
 from registry.schema import ContingencyRow
 from registry.store import contingencies as store
 from registry.store import events
+from tests.contingencies.formats.edits import TEXT, with_branch
 from tests.registry.makers import Zoo, contingency, own_system_contingency
 
 
@@ -71,6 +72,24 @@ def test_the_network_file_of_a_users_own_system_is_kept_in_the_home(zoo: Zoo) ->
     again = zoo.again().contingency(row)
     assert again.system.network_file == original.system.network_file
     assert again.sha256 == original.sha256
+
+
+def test_a_system_whose_file_was_once_read_wrongly_gets_a_new_version(zoo: Zoo) -> None:
+    home = zoo.again()
+    right = own_system_contingency(network=TEXT.encode())
+    assert right.system.misread_before == () and right.earlier_sha256 == right.sha256
+    network = with_branch(1, 4, c8="1.05").encode()
+    mended, before = own_system_contingency(network=network), own_system_contingency(network=network)
+    assert mended.system.misread_before == ("a ratio on the low-voltage side",)
+
+    before.system.__dict__["misread_before"] = ()  # as a release up to 0.1 registered it
+    row = home.register([before])[0].row
+    assert row.sha256 == mended.earlier_sha256 != mended.sha256
+    with pytest.raises(ConflictError, match=r"ratio on the low-voltage side.*register it again"):
+        zoo.again().contingency(row)
+    registered = home.register([mended])[0]
+    assert registered.created and registered.row.version == row.version + 1
+    assert zoo.again().contingency(registered.row).sha256 == mended.sha256
 
 
 def test_a_row_that_was_altered_behind_the_registrys_back_is_refused(zoo: Zoo) -> None:
