@@ -16,7 +16,8 @@ import argparse
 from contingencies.library import load_contingency
 from contingencies.operators import compile_contingency
 from contingencies.references import reference_boundary
-from espinn_moe.head_fit import draw_severities, errors_against, fit_head
+from espinn_moe.head_errors import draw_severities, errors_against
+from espinn_moe.head_fit import fit_head
 from espinn_moe.head_network import train
 
 NAMES = ("ieee30-line-3-4-restore", "ieee9-mech-g2-restore", "ieee14-line-4-5-remove", "ieee30-bus-3-trip")

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from contingencies.errors import IntegrityError, UsageError
 
-FINITE, RIGHT_CENSORED, LEFT_CENSORED, OUT_OF_DOMAIN = range(4)
-STATUSES = ("finite", "right-censored", "left-censored", "out-of-domain")
+FINITE, RIGHT_CENSORED, LEFT_CENSORED, OUT_OF_DOMAIN, UNCERTAIN = range(5)
+STATUSES = ("finite", "right-censored", "left-censored", "out-of-domain", "uncertain")
+OF_SEGMENTS = ("finite", "right-censored", "left-censored", "uncertain")
 
 Coordinate = Literal["plain", "above-edge", "below-edge"]
 COORDINATES: tuple[Coordinate, ...] = ("plain", "above-edge", "below-edge")
@@ -104,7 +105,10 @@ class Network:
 
 @dataclass(frozen=True)
 class Segment:
-    """Severities [start, end) with one status; a finite one of a Chebyshev head has its series."""
+    """Severities [start, end) with one status; a finite one of a Chebyshev head has its series.
+
+    Where the boundary jumps too often to be resolved the status is "uncertain".
+    """
 
     start: float
     end: float
@@ -319,7 +323,7 @@ class Head:
 
 
 def _check_segment(segment: Segment, start: float, has_network: bool) -> None:
-    if segment.start != start or not segment.start <= segment.end or segment.status not in STATUSES[:3]:
+    if segment.start != start or not segment.start <= segment.end or segment.status not in OF_SEGMENTS:
         raise IntegrityError(f"head: segment [{segment.start}, {segment.end}) {segment.status!r} is not valid.")
     series = segment.series
     if (series is not None) != (segment.status == "finite" and not has_network):

@@ -30,7 +30,7 @@ class CCTAnswer(NamedTuple):
 
     cct: float | None  # critical clearing instant on the simulation clock, s
     duration: float | None  # cct - t_f: how long the fault may last, s
-    status: str  # finite, right-censored, left-censored or out-of-domain
+    status: str  # finite, right-censored, left-censored, uncertain or out-of-domain
     error_bound: float | None  # |cct error| against the reference ODE with 95 % confidence, s
     head: int  # number of the head that answered
     checkpoint: int | None  # the surrogate it was distilled from; None: from the reference itself

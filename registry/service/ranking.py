@@ -130,7 +130,7 @@ def rank(
 
 def urgency(one: Ranked) -> tuple[int, float, str]:
     """Sort key: unstable from the start, then by duration, then stable throughout, then without an answer."""
-    order = {"left-censored": 0, "finite": 1, "right-censored": 2, "out-of-domain": 3, NO_HEAD: 4}
+    order = {"left-censored": 0, "finite": 1, "right-censored": 2, "uncertain": 3, "out-of-domain": 4, NO_HEAD: 5}
     return order[one.status], one.duration_s if one.duration_s is not None else math.inf, one.contingency
 
 

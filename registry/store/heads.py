@@ -8,7 +8,7 @@ from sqlalchemy import select
 
 from contingencies.errors import NotFoundError
 from espinn_moe.head import Head
-from espinn_moe.head_fit import Errors
+from espinn_moe.head_errors import Errors
 from registry.engine import Database
 from registry.records import HeadRecord
 from registry.schema import CheckpointMemberRow, ContingencyRow, HeadRow

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from contingencies.errors import IntegrityError, UsageError
 from contingencies.stability import Boundary
 from espinn_moe.head import BLOCK, STATUSES, Head, Segment, Series, clenshaw
-from espinn_moe.head_fit import conformal_bound, draw_severities, errors_against, fit_head
+from espinn_moe.head_errors import conformal_bound, draw_severities, errors_against
+from espinn_moe.head_fit import fit_head
 
 T_C = (0.25, 1.25)
 EDGE = 0.531234
@@ -115,6 +116,32 @@ def test_a_status_that_flickers_does_not_stop_the_fit() -> None:
     head = fit_head(boundary_of(flicker), (0.0, 1.0), 0.2).head
     drawn = np.random.default_rng(0).uniform(0.51, 1.0, 100)
     assert errors_against(head, boundary_of(flicker)(drawn)).max_s < 1e-9
+
+
+def jumpy(alpha):
+    """Smooth below 0.4; above it jumps ever more often; smooth again from 0.7."""
+    inside = (alpha > 0.4) & (alpha < 0.7)
+    return 1.0 - 0.3 * alpha + np.where(inside, 0.02 * np.floor(8.0 * np.sin(9e3 * alpha**2)), 0.0)
+
+
+def test_a_boundary_that_jumps_too_often_is_uncertain_where_it_does_and_the_fit_ends() -> None:
+    fit = fit_head(boundary_of(jumpy), (0.0, 1.0), 0.2)
+    assert fit.evaluations <= 600
+    assert fit.head.answer(0.55) == (None, "uncertain")
+    truth = boundary_of(jumpy)(np.random.default_rng(3).uniform(0.0, 1.0, 400))
+    errors = errors_against(fit.head, truth)
+    assert errors.finite > 150, "the smooth parts keep their numbers"
+    assert errors.max_s < 1e-3
+    again = Head.from_bytes(fit.head.to_bytes())
+    assert again.answer(0.55) == (None, "uncertain")
+
+
+def test_a_few_jumps_are_found_by_bisection_and_leave_nothing_uncertain() -> None:
+    fit = fit_head(boundary_of(lambda a: 1.0 - 0.3 * a - 0.05 * (a > 0.31) - 0.02 * (a > 0.77)), (0.0, 1.0), 0.2)
+    assert {status for *_, status in fit.head.intervals} == {"finite"}
+    drawn = draw_severities(fit.head, 200, 5)
+    truth = boundary_of(lambda a: 1.0 - 0.3 * a - 0.05 * (a > 0.31) - 0.02 * (a > 0.77))(drawn)
+    assert errors_against(fit.head, truth).max_s < 1e-6
 
 
 def test_the_network_head_of_the_paper_answers_without_torch_and_is_less_exact() -> None:

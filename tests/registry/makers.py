@@ -7,7 +7,7 @@ from pathlib import Path
 from contingencies.library import Contingency, System, load_contingency
 from contingencies.spec import ContingencySpec, SystemSpec
 from espinn_moe.head import Head, Segment, Series
-from espinn_moe.head_fit import Errors
+from espinn_moe.head_errors import Errors
 from registry.home import Home
 from registry.records import ContingencyRecord, HeadRecord
 from registry.store.heads import Measured

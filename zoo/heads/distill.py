@@ -15,8 +15,10 @@ import numpy as np
 
 from contingencies.references import reference_boundary
 from contingencies.stability import Boundary
-from espinn_moe.head import STATUSES, Array, Head, HeadKind
-from espinn_moe.head_fit import NODES, SCAN, TOLERANCE_S, draw_severities, errors_against, fit_head
+from espinn_moe.head import STATUSES, UNCERTAIN, Array, Head, HeadKind
+from espinn_moe.head_errors import draw_severities, errors_against
+from espinn_moe.head_fit import SCAN, fit_head
+from espinn_moe.head_series import NODES, TOLERANCE_S
 from registry.home import Home
 from registry.records import CheckpointRecord, ContingencyRecord, HeadRecord
 from registry.store.heads import Measured, Statuses
@@ -111,7 +113,7 @@ def compare_statuses(head: Head, truth: Boundary) -> Statuses:
         count=int(codes.size),
         numbers=int((codes == 0).sum()),
         missed=int((truth.finite & (codes != 0)).sum()),
-        disagreements=int((status != np.array(truth.status)).sum()),
+        disagreements=int(((status != np.array(truth.status)) & (codes != UNCERTAIN)).sum()),
     )
 
 

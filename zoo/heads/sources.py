@@ -7,7 +7,7 @@ from contingencies.library import Contingency
 from contingencies.operators import PhaseOperators, compile_contingency
 from contingencies.references import reference_boundary
 from espinn_moe.boundary import learned_boundary
-from espinn_moe.head_fit import BoundaryOf
+from espinn_moe.head_samples import BoundaryOf
 from espinn_moe.margins import HARD
 from espinn_moe.surrogate import Surrogate
 from registry.home import Home

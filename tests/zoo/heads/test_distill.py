@@ -12,11 +12,13 @@ from contingencies.library import load_contingency
 from contingencies.operators import compile_contingency
 from contingencies.references import reference_boundary
 from contingencies.stability import Boundary
-from espinn_moe.head_fit import draw_severities, errors_against, fit_head
+from espinn_moe.head_errors import draw_severities, errors_against
+from espinn_moe.head_fit import fit_head
 from registry.home import Home
 from registry.query import Registry
 from registry.store import runs
 from registry.store.deployments import Gate
+from tests.cases import compile_text
 from zoo.heads.distill import HeadSettings, distill, distill_boundary
 from zoo.heads.sources import Source
 from zoo.lookup import expert_of, find_contingency, find_registered
@@ -181,3 +183,23 @@ def test_a_name_is_looked_for_in_the_registry_first_then_among_the_shipped_ones(
     for missing in (f"{name}@2", "no-such", "../x", "a\x00b"):
         with pytest.raises(NotFoundError):
             find_contingency(missing, tmp_path / "home")
+
+
+JUMPY = """name: ieee39-line-{first}-{second}
+system: ieee39
+fault: {{kind: line, line: [{first}, {second}], position: {position}}}
+clearing: {{action: remove-line}}
+window: {{t_f: 0.2, T: 3.2, t_c: [0.21, 0.71]}}
+severity: [0.0, 4.0]
+"""
+
+
+@pytest.mark.parametrize(("first", "second"), [(17, 18), (3, 18)])
+def test_the_head_of_a_boundary_that_restabilises_ends_and_is_exact_where_it_has_numbers(tmp_path, first, second):
+    operators = compile_text(tmp_path, JUMPY.format(first=first, second=second, position=0.95))
+    fit = fit_head(lambda alpha: reference_boundary(operators, alpha), operators.severity, operators.window.t_f)
+    assert fit.evaluations <= 600
+    truth = reference_boundary(operators, np.random.default_rng(1).uniform(0.0, 4.0, 60))
+    errors = errors_against(fit.head, truth)
+    assert errors.disagreements == 0 and errors.finite > 40
+    assert errors.max_s < 1e-4

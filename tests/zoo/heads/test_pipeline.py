@@ -61,7 +61,7 @@ def calls(monkeypatch, heads):
             heads[name] = distill_boundary(source, settings, report)
         return heads[name]
 
-    monkeypatch.setattr("espinn_moe.head_fit.MAX_PIECES", 1)  # heads of test quality in a second
+    monkeypatch.setattr("espinn_moe.head_pieces.MAX_PIECES", 1)  # heads of test quality in a second
     monkeypatch.setattr(Session, "train", train)
     monkeypatch.setattr("zoo.heads.distill.distill_boundary", remembered)
     monkeypatch.setattr("zoo.heads.distill.checkpoint_source", source)
