@@ -1,16 +1,10 @@
 """The command that registers contingencies."""
 
-from typing import TYPE_CHECKING
-
 import click
 
 from zoo.commands.options import json_option, registry_options
 from zoo.commands.output import print_json
 from zoo.commands.progress import progress
-
-if TYPE_CHECKING:
-    from registry.home import Home
-    from registry.store.contingencies import Registered
 
 
 @click.command("register-contingency")
@@ -25,6 +19,7 @@ def register_contingency(files: tuple[str, ...], home: str, registry: str | None
     """
     from contingencies.reading import read_and_check
     from registry.home import Home
+    from registry.store.deployments import PRODUCTION, all_active
 
     with progress("register") as display:
         contingencies = read_and_check(
@@ -34,7 +29,8 @@ def register_contingency(files: tuple[str, ...], home: str, registry: str | None
         )
     with Home.open(home, registry) as opened:
         results = opened.register(contingencies)
-        outdated = {result.row.name: _answering_version(opened, result) for result in results}
+        deployed = [each for each in all_active(opened.database) if each.alias == PRODUCTION]
+    answering = {each.contingency: each.head.contingency.version for each in deployed}
     if as_json:
         print_json(
             [
@@ -51,18 +47,7 @@ def register_contingency(files: tuple[str, ...], home: str, registry: str | None
         return
     for result in results:
         verdict = "registered" if result.created else "already registered"
-        older = outdated[result.row.name]
-        still = f"  (production still answers for version {older}: distill and deploy the new one)" if older else ""
+        older = answering.get(result.row.name, result.row.version)
+        still = f"  (production still answers for version {older}: distill and deploy the new one)"
+        still = still if older < result.row.version else ""
         click.echo(f"{result.row.name}  version {result.row.version}  {verdict}  {result.row.sha256[:12]}{still}")
-
-
-def _answering_version(home: "Home", result: "Registered") -> int | None:
-    """The older version whose head is deployed while this one was registered, if any."""
-    from contingencies.errors import NotFoundError
-    from registry.store import deployments
-
-    try:
-        version = deployments.active(home.database, result.row.name).head.contingency.version
-    except NotFoundError:
-        return None
-    return version if version < result.row.version else None
