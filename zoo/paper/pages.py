@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from contingencies.files import write_atomically
-from zoo.paper.formats import heading, ours, paper
+from zoo.paper.formats import columns, lines_of, shared_remarks, verdict
 from zoo.paper.sections import Section, read_sections
 from zoo.paper.tables import Table
 
@@ -14,9 +14,9 @@ FIGURE_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 INTRODUCTION = (
     "Every table and figure of the paper, run on this machine, beside what it published. Each entry names its budget, "
-    "seeds, commit and machine. In a cell, ours stands first and the paper's below it; a dash means that there is no "
-    "such number, and the row says why. Budgets are minutes of CPU where the paper had hours of GPU, so a short budget "
-    "shows what it buys, not what a method can reach."
+    "seeds, commit and machine. The paper's numbers stand in columns of their own; a dash means that there is no such "
+    "number. What holds for every row of a table is said once, below it. Budgets are minutes of CPU where the paper "
+    "had hours of GPU, so a short budget shows what it buys, not what a method can reach."
 )
 
 
@@ -32,19 +32,20 @@ def markdown(sections: Sequence[Section]) -> str:
     lines = ["# Benchmarks", "", INTRODUCTION, "", "[One page with all figures](index.html).", ""]
     lines += _contents([(s, f"[{s.name}](#{s.name})") for s in sections])
     for section in sections:
-        lines += ["", f"## {section.name}", "", f"{section.title} ({section.source}).", ""]
+        lines += [
+            "",
+            f"## {section.name}",
+            "",
+            f"{section.title} ({section.source}). {verdict(section.tables)}".strip(),
+        ]
+        lines.append("")
         lines += [f"*{section.circumstances.sentence}.*", ""]
         for table in section.tables:
             lines += [f"**{table.title}** ([CSV](tables/{section.name}-{table.name}.csv); paper: {table.source})", ""]
-            header = ["", *map(heading, table.quantities), "why they may differ"]
+            header = columns(table)
             lines += ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
-            for row in table.rows:
-                pairs = zip(row.cells, table.quantities, strict=True)
-                cells = [
-                    ours(c, q.digits) + ("" if c.paper is None else f"<br>paper {paper(c, q.digits)}") for c, q in pairs
-                ]
-                lines.append("| " + " | ".join(_escaped(text) for text in (row.label, *cells, row.why)) + " |")
-            lines.append("")
+            lines += ["| " + " | ".join(map(_escaped, texts)) + " |" for texts in lines_of(table)]
+            lines += ["", *(f"{text}\n" for text in _said_once(table))]
         lines += [f"{note}\n" for note in section.notes]
         lines += [f"Failed: {failure}\n" for failure in section.failures]
         lines += [f"![{figure.caption}]({figure.file})\n\n{figure.caption}\n" for figure in section.figures]
@@ -59,6 +60,11 @@ def _contents(sections: Sequence[tuple[Section, str]]) -> list[str]:
     ]
 
 
+def _said_once(table: Table) -> list[str]:
+    shared = shared_remarks(table)
+    return [f"All rows: {'; '.join(shared)}."] if shared else []
+
+
 def _escaped(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
@@ -69,7 +75,7 @@ h2{margin-top:3rem;border-top:1px solid #d0d7de;padding-top:1rem}
 .around,.why,small{color:#57606a;font-size:13px} table{border-collapse:collapse;margin:.6rem 0 1.4rem;font-size:13.5px}
 th,td{border:1px solid #d0d7de;padding:.3rem .6rem;text-align:right;vertical-align:top} th{background:#f6f8fa}
 th:first-child,td:first-child{text-align:left} td.why{text-align:left;min-width:15rem}
-.paper{color:#8250df;display:block;font-size:12.5px} figure{margin:1rem 0} figure img{max-width:100%}
+.paper{color:#8250df} figure{margin:1rem 0} figure img{max-width:100%}
 .scroll{overflow-x:auto} .failed{color:#b42318}
 """
 
@@ -91,7 +97,10 @@ def html_page(sections: Sequence[Section], folder: Path) -> str:
         )
     parts.append("</table></div>")
     for s in sections:
-        parts += [f'<h2 id="{e(s.name)}">{e(s.name)}</h2>', f"<p>{e(s.title)} ({e(s.source)}).</p>"]
+        parts += [
+            f'<h2 id="{e(s.name)}">{e(s.name)}</h2>',
+            f"<p>{e(s.title)} ({e(s.source)}). {e(verdict(s.tables))}</p>",
+        ]
         parts.append(f'<p class="around">{e(s.circumstances.sentence)}</p>')
         parts += [_html_table(table) for table in s.tables]
         parts += [f"<p>{e(note)}</p>" for note in s.notes]
@@ -108,15 +117,15 @@ def html_page(sections: Sequence[Section], folder: Path) -> str:
 
 def _html_table(table: Table) -> str:
     e = html.escape
-    head = "".join(f"<th>{e(heading(q))}</th>" for q in table.quantities)
-    rows = []
-    for row in table.rows:
-        cells = ""
-        for c, q in zip(row.cells, table.quantities, strict=True):
-            published = "" if c.paper is None else f'<span class="paper">paper {e(paper(c, q.digits))}</span>'
-            cells += f"<td>{e(ours(c, q.digits))}{published}</td>"
-        rows.append(f'<tr><td>{e(row.label)}</td>{cells}<td class="why">{e(row.why)}</td></tr>')
+    header = columns(table)
+    kinds = [{"paper": ' class="paper"', "remarks": ' class="why"'}.get(name, "") for name in header]
+    head = "".join(f"<th>{e(name)}</th>" for name in header)
+    rows = [
+        "<tr>" + "".join(f"<td{kind}>{e(text)}</td>" for kind, text in zip(kinds, texts, strict=True)) + "</tr>"
+        for texts in lines_of(table)
+    ]
+    once = "".join(f'<p class="around">{e(text)}</p>' for text in _said_once(table))
     return (
         f"<h3>{e(table.title)}</h3><small>paper: {e(table.source)}</small>"
-        f'<div class="scroll"><table><tr><th></th>{head}<th>why they may differ</th></tr>{"".join(rows)}</table></div>'
+        f'<div class="scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>{once}'
     )

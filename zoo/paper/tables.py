@@ -21,7 +21,7 @@ class Quantity:
 
     name: str
     unit: str = ""
-    digits: int = 4  # significant ones that are shown
+    digits: int = 3  # significant ones that are shown
 
 
 @dataclass(frozen=True)

@@ -29,12 +29,12 @@ from zoo.paper import NAMES
 from zoo.paper.budgets import BUDGETS
 from zoo.paper.circumstances import circumstances
 from zoo.paper.entry import Benchmark, Setting, Training, task
-from zoo.paper.formats import number, table_csv
+from zoo.paper.formats import columns, lines_of, number, shared_remarks, table_csv, verdict
 from zoo.paper.jobs import Place
 from zoo.paper.pages import write_pages
 from zoo.paper.run import Conduct, run_entry
 from zoo.paper.sections import read_sections, write_section
-from zoo.paper.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
+from zoo.paper.tables import Cell, Drawing, Presentation, Published, Quantity, Row, Table, cell
 from zoo.plots import FORMATS, new_figure, save_figure
 from zoo.work.executor import Serial
 
@@ -220,7 +220,7 @@ def test_the_page_needs_no_other_file_and_shows_ours_the_papers_and_why(ran):
     assert page.targets and all(target.startswith(("data:image/", "#")) for target in page.targets)
     said = " ".join(page.text)
     first = section.tables[0].rows[0]
-    for wanted in ("first | angle <b>", number(first.cells[0].ours), "paper 1 ± 0.1", first.why, "A note.", "A line."):
+    for wanted in ("first | angle <b>", number(first.cells[0].ours), "1 ± 0.1", first.why, "A note.", "A line."):
         assert wanted in said
     around = section.circumstances
     for wanted in (around.commit, around.machine, f"budget {around.budget}", "1 seed"):
@@ -231,9 +231,25 @@ def test_markdown_keeps_its_columns_and_its_figures_exist(ran):
     _, report, _, _, _, _ = ran
     text = (report / "README.md").read_text()
     rows = [line for line in text.splitlines() if line.startswith("| ") and "tiny" in line]
-    assert len(rows) == 1 and len(re.split(r"(?<!\\)\|", rows[0])) == 5  # label, one quantity, why, and both ends
+    assert len(rows) == 1 and len(re.split(r"(?<!\\)\|", rows[0])) == 6  # label, ours, paper, remarks, and both ends
     for target in re.findall(r"\]\(([^)#]+)\)", text):
         assert (report / target).exists(), target
+
+
+def test_what_all_rows_would_say_is_said_once():
+    quantities = (Quantity("error", "ms"), Quantity("steps"))
+    rows = tuple(
+        Row(label, (Cell(mine, None, theirs), Cell(1234.5)), f"calibrated; {minutes} min")
+        for label, mine, theirs, minutes in (("one", 0.12345, 0.32, 2), ("two", 1.0, 1.0, 1), ("three", 3.0, None, 1))
+    )
+    table = Table("t", "A table", "Table 1", quantities, rows)
+    assert shared_remarks(table) == ["calibrated"]
+    assert columns(table) == ["", "error (ms)", "paper", "steps", "remarks"]
+    assert lines_of(table)[0] == ["one", "0.123", "0.32", "1,234", "2 min"]
+    assert lines_of(table)[2][2] == "–"
+    assert verdict([table]) == "Of 2 published numbers ours is smaller in 1, larger in 0, the same in 1."
+    alike = replace(table, rows=tuple(replace(row, why="calibrated") for row in rows))
+    assert columns(alike)[-1] == "steps", "no column of remarks where no row has any of its own"
 
 
 def test_tables_are_csv_with_one_line_for_each_number(ran):
