@@ -18,12 +18,13 @@ import numpy as np
 
 from contingencies.admittance import bus_admittance, faulted_bus_admittance, kron_reduction
 from contingencies.connectivity import connectivity
-from contingencies.families import Recipe, generate_family
+from contingencies.families import generate_family
 from contingencies.library import System
 from contingencies.network import solve_network
 from contingencies.operators import PhaseOperators, compile_family
+from contingencies.recipes import Recipe
 from contingencies.reduction import Reduction
-from contingencies.spec import Machine, Machines, PandapowerCase, SystemSpec
+from contingencies.system_specs import Machine, Machines, PandapowerCase, SystemSpec
 
 CASES = ("case118", "case_illinois200", "case1354pegase", "case2869pegase")
 CHECKED = 3  # members per case compared with the dense construction, which takes seconds each on the largest

@@ -17,9 +17,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
-from contingencies.families import Recipe, generate_family
+from contingencies.families import generate_family
 from contingencies.library import Contingency, load_system
 from contingencies.operators import compile_members
+from contingencies.recipes import Recipe
 from espinn_moe.plan import Progress
 from espinn_moe.surrogate import Surrogate
 from espinn_moe.train import TrainingResult, train

@@ -23,9 +23,10 @@ from pathlib import Path
 
 import numpy as np
 
-from contingencies.families import Recipe, generate_family
+from contingencies.families import generate_family
 from contingencies.library import Contingency, load_system
 from contingencies.operators import compile_members
+from contingencies.recipes import Recipe
 from contingencies.spec_files import write_contingencies
 from zoo.surrogates.catalogue import create_model
 from zoo.surrogates.checkpoints import to_bytes

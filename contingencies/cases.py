@@ -6,7 +6,7 @@ Complaints of the readers do not know the file they are about; here they get the
 from contingencies.errors import SpecError
 from contingencies.formats.case import Case
 from contingencies.library import System
-from contingencies.spec import PandapowerCase
+from contingencies.system_specs import PandapowerCase
 
 
 def read_case(system: System) -> Case:

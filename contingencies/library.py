@@ -14,7 +14,8 @@ from contingencies.documents import Document, FieldPath, dotted, read_documents,
 from contingencies.errors import NotFoundError, Problems, SpecError, ZooError
 from contingencies.files import read_regular
 from contingencies.records import Record
-from contingencies.spec import ContingencySpec, NetworkFile, SystemSpec, canonical_json, sha256
+from contingencies.spec import ContingencySpec, canonical_json, sha256
+from contingencies.system_specs import NetworkFile, SystemSpec
 
 MAX_NETWORK_BYTES = 500_000_000  # the largest public cases have some 100 MB
 NETWORK_SUFFIXES = (".json", ".m", ".mat")

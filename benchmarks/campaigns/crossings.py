@@ -20,13 +20,15 @@ from pathlib import Path
 
 import numpy as np
 
-from contingencies.families import Recipe, generate_family
+from contingencies.families import generate_family
+from contingencies.fault_specs import Shunt
 from contingencies.library import Contingency, System, load_system
 from contingencies.ode import FastODE
 from contingencies.operators import PhaseOperators, compile_contingency
+from contingencies.recipes import Recipe
 from contingencies.references import METHODS
 from contingencies.search import Plan, first_crossing
-from contingencies.spec import Shunt, Window
+from contingencies.spec import Window
 from contingencies.stability import Crossing
 
 BRUTE_S = 2.5e-4

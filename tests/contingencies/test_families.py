@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 from contingencies.connectivity import bridge_problem
 from contingencies.documents import parse_documents, validate
 from contingencies.errors import ConflictError, SpecError, UsageError
-from contingencies.families import ACTIONS, BOLTED, Recipe, generate_family
+from contingencies.families import generate_family
+from contingencies.fault_specs import Shunt
 from contingencies.library import System, load_contingencies, load_contingency, load_system
 from contingencies.network import solve_network
 from contingencies.operators import compile_family
+from contingencies.recipes import ACTIONS, BOLTED, Recipe
 from contingencies.records import NAME_PATTERN
 from contingencies.reduction import reduce_network
 from contingencies.references import reference_cct
-from contingencies.spec import ContingencySpec, Shunt, Stability, Window
+from contingencies.spec import ContingencySpec, Stability, Window
 from contingencies.spec_files import contingency_text, system_reference, write_contingencies
 from tests.contingencies.networks import matpower_tables, matpower_text, write_system
 

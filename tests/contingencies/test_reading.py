@@ -6,9 +6,10 @@ import pytest
 
 from contingencies import library, operators
 from contingencies.errors import NotFoundError, SpecError
-from contingencies.families import Recipe, generate_family
+from contingencies.families import generate_family
 from contingencies.library import load_contingency, load_system
 from contingencies.reading import check_physics, read_contingencies
+from contingencies.recipes import Recipe
 from contingencies.spec_files import write_contingencies
 from registry.home import Home
 

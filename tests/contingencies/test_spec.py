@@ -22,7 +22,8 @@ from contingencies.library import (
 )
 from contingencies.network import solve_network
 from contingencies.operators import compile_contingency
-from contingencies.spec import ContingencySpec, SystemSpec
+from contingencies.spec import ContingencySpec
+from contingencies.system_specs import SystemSpec
 from tests.cases import write_contingency, write_smib
 
 GOOD = """\

@@ -10,8 +10,9 @@ from contingencies.library import Contingency, System, load_system, shipped_syst
 from contingencies.network import solve_network
 from contingencies.operators import compile_contingency
 from contingencies.reduction import reduce_network
-from contingencies.spec import ContingencySpec, Machine, Machines, NetworkFile, PandapowerCase, SystemSpec
+from contingencies.spec import ContingencySpec
 from contingencies.swing import swing_field
+from contingencies.system_specs import Machine, Machines, NetworkFile, PandapowerCase, SystemSpec
 from tests.contingencies.networks import (
     MACHINES_14,
     matpower_tables,

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from contingencies.library import Contingency, System, load_contingency
-from contingencies.spec import ContingencySpec, SystemSpec
+from contingencies.spec import ContingencySpec
+from contingencies.system_specs import SystemSpec
 from espinn_moe.head import Head, Segment, Series
 from espinn_moe.head_errors import Errors
 from registry.home import Home

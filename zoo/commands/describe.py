@@ -204,6 +204,7 @@ def schema(of_system: bool, as_json: bool) -> None:
     """Print the JSON Schema of contingency files, for editors."""
     del as_json  # a schema is JSON either way
     from contingencies.library import json_schema
-    from contingencies.spec import ContingencySpec, SystemSpec
+    from contingencies.spec import ContingencySpec
+    from contingencies.system_specs import SystemSpec
 
     click.echo(json_schema(SystemSpec if of_system else ContingencySpec))

@@ -12,8 +12,9 @@ from zoo.commands.progress import progress
 from zoo.commands.recipes import recipe_of, recipe_options, severity_option
 
 if TYPE_CHECKING:
-    from contingencies.families import LeftOut, Recipe
+    from contingencies.families import LeftOut
     from contingencies.protection import Verdict
+    from contingencies.recipes import Recipe
     from contingencies.references import Reference
     from zoo.studies.screening import Screened
 

@@ -19,8 +19,8 @@ from zoo.commands.progress import progress
 from zoo.commands.recipes import RECIPE, recipe_of, recipe_options, severity_option
 
 if TYPE_CHECKING:
-    from contingencies.families import Recipe
     from contingencies.library import Contingency
+    from contingencies.recipes import Recipe
     from registry.home import Home
     from registry.records import ContingencyRecord
     from zoo.heads.comparison import Example

@@ -7,9 +7,9 @@ import click
 from zoo.commands.options import FINITE, Decorator, together
 
 if TYPE_CHECKING:
-    from contingencies.families import Recipe
+    from contingencies.fault_specs import Impedance
+    from contingencies.recipes import Recipe
     from contingencies.records import Record
-    from contingencies.spec import Impedance
 
 CLEARINGS = ("remove-line", "restore", "trip-feeders", "restore-mechanical", "set-mechanical")
 APPLIES_TO = {  # options that only one kind of fault has
@@ -78,8 +78,9 @@ severity_option = click.option(
 def recipe_of(fault: Any, clearing: str, severity: tuple[float, float] | None = None, **given: Any) -> "Recipe":
     """The recipe that the options describe; what is not given has the family's defaults."""
     from contingencies.errors import UsageError
-    from contingencies.families import SHUNT, WINDOW, Recipe
-    from contingencies.spec import Shunt, Stability, Window
+    from contingencies.fault_specs import Shunt
+    from contingencies.recipes import SHUNT, WINDOW, Recipe
+    from contingencies.spec import Stability, Window
 
     stated = {name: value for name, value in given.items() if value is not None}
     for name, kind in APPLIES_TO.items():
@@ -103,8 +104,8 @@ def recipe_of(fault: Any, clearing: str, severity: tuple[float, float] | None = 
 def _impedance_of(fault: str, stated: dict[str, Any]) -> "Impedance | None":
     """The fault impedance that the options describe, or None for the law that scales an admittance."""
     from contingencies.errors import UsageError
-    from contingencies.families import BOLTED
-    from contingencies.spec import Impedance
+    from contingencies.fault_specs import Impedance
+    from contingencies.recipes import BOLTED
 
     if fault == "mechanical":
         for name in LAW:

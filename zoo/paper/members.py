@@ -2,9 +2,10 @@
 
 from functools import lru_cache
 
-from contingencies.families import Recipe, generate_family
+from contingencies.families import generate_family
 from contingencies.library import Contingency, load_contingency, load_system, shipped_contingencies
 from contingencies.operators import PhaseOperators, compile_contingency
+from contingencies.recipes import Recipe
 
 FAMILY_SYSTEM = "ieee39"
 

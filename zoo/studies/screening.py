@@ -14,11 +14,12 @@ import numpy as np
 
 from contingencies.errors import SolverError
 from contingencies.families import LeftOut
+from contingencies.fault_specs import LineFault
 from contingencies.library import Contingency
 from contingencies.ode import FastODE
 from contingencies.operators import PhaseOperators, as_bolted
 from contingencies.references import Reference, reference_cct
-from contingencies.spec import LineFault, Window
+from contingencies.spec import Window
 from contingencies.stability import check_scenario
 from contingencies.tables import csv_text
 from zoo.plots import new_figure

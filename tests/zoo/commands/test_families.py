@@ -12,10 +12,11 @@ from click.testing import CliRunner
 
 from cli import zoo
 from contingencies.errors import SolverError, ZooError
-from contingencies.families import Recipe, generate_family
+from contingencies.families import generate_family
 from contingencies.library import load_contingencies, load_contingency, load_system
 from contingencies.network import solve_network
 from contingencies.operators import compile_contingency, compile_family, compile_members
+from contingencies.recipes import Recipe
 from contingencies.reduction import reduce_network
 from contingencies.references import reference_cct
 from contingencies.stability import CCT
