@@ -9,7 +9,7 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 export MLFLOW_DISABLE_TELEMETRY ?= true
 
-.PHONY: setup quickstart test lint types unit format clean
+.PHONY: setup quickstart demo test lint types unit format clean
 
 setup: $(INSTALLED)
 
@@ -20,6 +20,9 @@ $(INSTALLED): pyproject.toml constraints.txt
 
 quickstart: setup
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash docs/quickstart.sh
+
+demo: quickstart
+	CCT_ZOO_HOME=quickstart $(BIN)/cct-zoo serve
 
 test: setup lint types unit
 

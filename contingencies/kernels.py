@@ -157,7 +157,7 @@ def separation_lanes(delta, counted, d, high, low):
         d[l] = high[l] - low[l]
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def fault_leg(delta_0, t_f, t_end, step, G, B, P_m, H, D, omega_b):
     """Fault-on states on the grid t_f, t_f + step, ... up to t_end, and the running peak separation.
 
@@ -182,7 +182,7 @@ def fault_leg(delta_0, t_f, t_end, step, G, B, P_m, H, D, omega_b):
     return deltas, omegas, peaks
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def clear_lanes(t_c, t_f, step, leg_delta, leg_omega, delta, omega, G, B, P_m, H, D, omega_b, work, h):
     """States at a clearing instant per lane: the last grid state before it, and one shorter step."""
     lanes = len(t_c)
@@ -194,7 +194,7 @@ def clear_lanes(t_c, t_f, step, leg_delta, leg_omega, delta, omega, G, B, P_m, H
     rk4_lanes(delta, omega, h, G, B, P_m, H, D, omega_b, work)
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def peak_separations(
     t_c, t_f, T, step, limit, stop, counted, leg_delta, leg_omega, leg_peak,
     G_2, B_2, P_2, G_3, B_3, P_3, H, D, omega_b,
@@ -242,7 +242,7 @@ def peak_separations(
     return answers
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True, nogil=True)
 def sample_trajectories(
     t_c, t_out, t_f, step, leg_delta, leg_omega, delta_0,
     G_2, B_2, P_2, G_3, B_3, P_3, H, D, omega_b, out,

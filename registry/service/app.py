@@ -16,7 +16,7 @@ from starlette.staticfiles import StaticFiles
 from contingencies.errors import ZooError
 from registry.service.api import asking, deploying, lists, operating
 from registry.service.gateway import Gateway, is_machine, log
-from registry.service.hot import Query
+from registry.service.hot import GET_ROUTE, Query
 from registry.service.openapi import with_query
 from registry.service.pages import acting, looking
 from registry.service.pages.rendering import problem_page
@@ -43,13 +43,13 @@ def create_app(settings: Settings) -> "ASGIApp":
         service.close()
 
     routes = [
-        Route("/api/v1/cct/{name}", query.get, methods=["GET"]),
+        Route(GET_ROUTE, query.get_response, methods=["GET"]),
         Route("/api/v1/cct", query.post, methods=["POST"]),
         Mount("/static", StaticFiles(directory=STATIC)),
         Mount("/", inner),
     ]
     outer = Starlette(routes=routes, lifespan=lifespan, exception_handlers=_HANDLERS)
-    return Gateway(outer, service)
+    return Gateway(outer, service, query)
 
 
 def from_environment() -> "ASGIApp":

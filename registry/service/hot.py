@@ -1,6 +1,10 @@
-"""The query: plain routes without FastAPI, which would cost three times as much, answered in columns by orjson."""
+"""The query, answered in columns by orjson: plain routes, since FastAPI would cost three times as much.
+
+The gateway hands a GET straight to `Query.get`, without routing and without objects for request and response.
+"""
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 import numpy as np
 import orjson
@@ -17,6 +21,8 @@ from registry.store.deployments import PRODUCTION
 from registry.texts import checked_alias
 
 if TYPE_CHECKING:
+    from starlette.types import Scope
+
     from registry.service.state import Service
 
 MAX_ROWS = 100_000
@@ -24,6 +30,8 @@ MAX_NAMES = 10_000  # different contingencies in one request: each is looked up 
 GET_PARAMETERS = ("alpha", "alias")
 POST_COLUMNS = ("contingency", "alpha", "alias")
 JSON = "application/json"
+PREFIX = "/api/v1/cct/"
+GET_ROUTE = "/api/v1/cct/{name}"
 _NUMBERS = {int, float}
 _REASONS = [REASONS[status] for status in STATUSES]
 
@@ -34,13 +42,17 @@ class Query:
     def __init__(self, service: "Service") -> None:
         self._answers, self._metrics = service.answers, service.metrics
 
-    async def get(self, request: Request) -> Response:
-        """`GET /api/v1/cct/{name}?alpha=...`: one contingency at some severities."""
-        request.scope["route_path"] = "/api/v1/cct/{name}"
-        name = request.path_params["name"]
+    async def get(self, scope: "Scope") -> bytes:
+        """`GET /api/v1/cct/{name}?alpha=...`: one contingency at some severities, as JSON."""
+        name = scope["path"][len(PREFIX) :]
+        query = scope["query_string"].decode("latin-1")
+        if "%" in query or "+" in query or ";" in query:
+            items = parse_qsl(query, keep_blank_values=True, errors="replace")
+        else:  # four times as fast, and what programs send
+            items = [part.partition("=")[::2] for part in query.split("&") if part]
         alphas: list[float] = []
         alias = PRODUCTION
-        for key, value in request.query_params.multi_items():
+        for key, value in items:
             if key == "alpha":
                 alphas.append(_severity(value))
             elif key == "alias":
@@ -50,7 +62,11 @@ class Query:
         if not alphas:
             raise invalid("give at least one severity, as ?alpha=0.9.")
         deployed = await self._answers.deployed(name, alias)
-        return Response(orjson.dumps(self._answer(name, deployed, alphas)), media_type=JSON)
+        return orjson.dumps(self._answer(name, deployed, alphas))
+
+    async def get_response(self, request: Request) -> Response:
+        """As `get`, for whoever comes through the routes: HEAD does."""
+        return Response(await self.get(request.scope), media_type=JSON)
 
     def _answer(self, name: str, deployed: Deployed, alphas: list[float]) -> dict[str, Any]:
         head = deployed.head

@@ -8,7 +8,15 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from espinn_moe.head import Array
 from registry.records import ContingencyRecord
-from registry.service.api.models import BoundaryOut, Listed, RankedOut, ReferenceOut, ScenarioOut
+from registry.service.api.models import (
+    BoundaryOut,
+    Listed,
+    Measurement,
+    RankedOut,
+    ReferenceOut,
+    ScenarioOut,
+    intervals_of,
+)
 from registry.service.api.parts import LARGEST, TheService, only_known_parameters
 from registry.service.curves import curve_of, strict_points
 from registry.service.problems import invalid
@@ -65,9 +73,12 @@ def get_boundary(
         duration_s=curve.duration_s.tolist(),
         slope_s=curve.slope_s.tolist(),
         breaks=curve.breaks,
-        censored=curve.censored,
+        censored=intervals_of(curve.censored),
         error_bound_s=curve.error_bound_s,
-        strict=[(a, None if c is None else c - loaded.t_f, s) for a, c, s in strict_points(record)],
+        strict=[
+            Measurement(alpha=alpha, duration_s=None if cct is None else cct - loaded.t_f, status=status)
+            for alpha, cct, status in strict_points(record)
+        ],
         other_duration_s=None if other is None else _durations(service, other, curve.alpha),
     )
 

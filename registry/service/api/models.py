@@ -1,6 +1,7 @@
 """What API v1 sends: plain values with units in their names, made from the records of the registry."""
 
 import json
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, Generic, Literal, TypeVar
 
@@ -67,6 +68,22 @@ class ContingencyOut(Value):
         )
 
 
+class Interval(Value):
+    """Severities with one status, the upper end not included."""
+
+    low: float
+    high: float
+    status: str
+
+
+class Measurement(Value):
+    """What the strict ODE said at one severity."""
+
+    alpha: float
+    duration_s: float | None
+    status: str
+
+
 class HeadOut(Value):
     """A head: where it comes from, where it answers, how wrong it was measured to be."""
 
@@ -77,8 +94,9 @@ class HeadOut(Value):
     checkpoint: int | None
     kind: str
     digest: str
-    severity: tuple[float, float]
-    intervals: list[tuple[float, float, str]]
+    severity_low: float
+    severity_high: float
+    intervals: list[Interval]
     error_bound_s: float | None
     strict_count: int
     strict_mae_s: float | None
@@ -98,8 +116,9 @@ class HeadOut(Value):
             checkpoint=row.checkpoint_id,
             kind=row.kind,
             digest=row.digest,
-            severity=(row.severity_low, row.severity_high),
-            intervals=list(row.intervals),
+            severity_low=row.severity_low,
+            severity_high=row.severity_high,
+            intervals=intervals_of(row.intervals),
             error_bound_s=row.error_bound_s,
             strict_count=row.strict_count,
             strict_mae_s=row.strict_mae_s,
@@ -109,6 +128,11 @@ class HeadOut(Value):
             objections=Gate().objections(row),
             created_at=row.created_at,
         )
+
+
+def intervals_of(found: Iterable[tuple[float, float, str]]) -> list[Interval]:
+    """Intervals as they are sent."""
+    return [Interval(low=low, high=high, status=status) for low, high, status in found]
 
 
 class CheckpointOut(Value):
@@ -317,9 +341,9 @@ class BoundaryOut(Value):
     duration_s: list[float]
     slope_s: list[float]
     breaks: list[int]
-    censored: list[tuple[float, float, str]]
+    censored: list[Interval]
     error_bound_s: float | None
-    strict: list[tuple[float, float | None, str]] = Field(description="severity, duration (s) and status measured")
+    strict: list[Measurement]
     other_duration_s: list[float | None] | None = Field(description="of another head at the same severities")
 
 

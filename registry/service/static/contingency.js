@@ -18,14 +18,14 @@ addEventListener("DOMContentLoaded", () => {
     const points = new Map();
     const put = (a, key, value) => { if (!points.has(a)) points.set(a, {}); points.get(a)[key] = value; };
     curve.alpha.forEach((a, k) => { put(a, "d", 1e3 * curve.duration_s[k]); put(a, "s", 10 * curve.slope_s[k]); });
-    curve.strict.forEach(([a, d]) => { if (d !== null) put(a, "strict", 1e3 * d); });
+    curve.strict.forEach((one) => { if (one.duration_s !== null) put(one.alpha, "strict", 1e3 * one.duration_s); });
     curve.breaks.forEach((at) => { if (at > 0) put((curve.alpha[at - 1] + curve.alpha[at]) / 2, "gap", true); });
     const xs = [...points.keys()].sort((a, b) => a - b), bound = 1e3 * (curve.error_bound_s || 0);
     const column = (key, shift = 0) => xs.map((a) => {
       const at = points.get(a);
       return at[key] === undefined ? (at.gap ? null : undefined) : at[key] + shift;
     });
-    const censored = (plot) => curve.censored.forEach(([from, to, status]) => charts.hatch(plot, from, to, "--line", status));
+    const censored = (plot) => curve.censored.forEach(({ low: from, high: to, status }) => charts.hatch(plot, from, to, "--line", status));
     const marks = (plot) => {
       charts.mark(plot, "x", Number(alpha.value), "--soft", [4, 3]);
       if (required !== null) charts.mark(plot, "y", 1e3 * required, "--below", [8, 4]);

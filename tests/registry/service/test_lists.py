@@ -3,7 +3,9 @@
 import pytest
 from starlette.testclient import TestClient
 
+from registry.query import Registry
 from registry.service.ranking import rank
+from registry.store.contingencies import find
 from registry.store.required_times import set_required
 from tests.registry.makers import contingency, head, measured
 from tests.registry.service.serving import World
@@ -36,11 +38,7 @@ def test_pages_of_any_size_hold_every_record_once(opened: Opened, limit: int) ->
 def test_a_cursor_stays_valid_while_records_are_added(opened: Opened) -> None:
     made, client = opened
     page = client.get("/api/v1/heads", params={"limit": 1}).json()
-    row = made.home.database
-    assert row is not None
-    from registry.store.contingencies import find
-
-    made.home.add_head(find(row, "fault-a"), head(0.5), measured())
+    made.home.add_head(find(made.home.database, "fault-a"), head(0.5), measured())
     rest = client.get("/api/v1/heads", params={"limit": 5, "cursor": page["next"]}).json()
     assert [page["items"][0]["id"], *(one["id"] for one in rest["items"])] == [2, 1]
 
@@ -88,8 +86,6 @@ def test_the_ranking_puts_the_shortest_first_and_what_nothing_answers_for_last(o
 def test_a_margin_is_what_remains_after_bound_and_required_time(opened: Opened) -> None:
     made, _ = opened
     set_required(made.home.database, "fault-a", 0.499, "slow breaker")
-    from registry.query import Registry
-
     with Registry.open(made.path) as registry:
         full = next(one for one in rank(registry) if one.contingency == "fault-a")
         assert full.margin_s == pytest.approx(0.7 - 0.2 - 1e-5 - 0.499, abs=1e-12)
@@ -114,7 +110,7 @@ def test_a_boundary_is_sent_once_and_then_only_confirmed(opened: Opened) -> None
     found = first.json()
     assert set(found["duration_s"]) == {0.7 - 0.2}
     assert found["other_duration_s"] == pytest.approx([0.4] * len(found["alpha"]))
-    assert found["censored"] == [[0.0, 0.5, "right-censored"]]
+    assert found["censored"] == [{"low": 0.0, "high": 0.5, "status": "right-censored"}]
     assert max(map(abs, found["slope_s"])) < 1e-9
     again = client.get(
         "/api/v1/contingencies/fault-a/boundary", params={"other": 2}, headers={"If-None-Match": first.headers["etag"]}
