@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from registry.service.state import Service
 
 BODY_TIMEOUT_S = 20.0  # for each piece of a body
+MAX_HEAD = 64_000  # bytes of address and headers: a thousand severities fit
 PUBLIC = ("/healthz", "/readyz", "/login", "/favicon.ico")
 PUBLIC_FOLDER = "/static/"
 SAFE = ("GET", "HEAD", "OPTIONS")
@@ -88,6 +89,8 @@ class Gateway:
     async def _admitted(self, passage: "_Passage") -> Caller | None:
         """The caller, or a problem that says why there is no way in."""
         service, path, method = self.service, passage.path, passage.method
+        if passage.head_size > MAX_HEAD:
+            raise Problem(431, "too-large", f"address and headers have more than {MAX_HEAD} bytes; send fewer.")
         if passage.length > service.settings.max_body:
             limit = service.settings.max_body
             raise Problem(413, "too-large", f"the body has {passage.length} bytes; send at most {limit}.")
@@ -130,7 +133,7 @@ class _Passage:
     """One request on its way."""
 
     __slots__ = (
-        "_receive", "_scope", "_send", "_service", "_started", "address", "caller", "cookie", "host", "length",
+        "head_size", "_receive", "_scope", "_send", "_service", "_started", "address", "caller", "cookie", "host", "length",
         "method", "origin", "path", "received", "request_id", "secret", "site", "status",
     )  # fmt: skip
 
@@ -144,7 +147,9 @@ class _Passage:
         self.secret: str | None = None
         self.status, self.length, self.received = 0, 0, 0
         self.request_id = self.site = self.origin = self.host = b""
+        self.head_size = len(scope["query_string"]) + len(self.path)
         for key, value in scope["headers"]:
+            self.head_size += len(value)
             if key in _NOTED:
                 self._note(key, value)
         if not self.request_id:
