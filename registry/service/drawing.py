@@ -30,6 +30,8 @@ def level_of(one: Ranked) -> str:
         return "below"
     if one.status == "right-censored":
         return "stable"
+    if one.status == "uncertain":
+        return "tight"
     if one.status != "finite" or one.duration_s is None:
         return "missing"
     if one.margin_s is not None:

@@ -133,8 +133,25 @@ class _Passage:
     """One request on its way."""
 
     __slots__ = (
-        "head_size", "_receive", "_scope", "_send", "_service", "_started", "address", "caller", "cookie", "host", "length",
-        "method", "origin", "path", "received", "request_id", "secret", "site", "status",
+        "_receive",
+        "_scope",
+        "_send",
+        "_service",
+        "_started",
+        "address",
+        "caller",
+        "cookie",
+        "head_size",
+        "host",
+        "length",
+        "method",
+        "origin",
+        "path",
+        "received",
+        "request_id",
+        "secret",
+        "site",
+        "status",
     )  # fmt: skip
 
     def __init__(self, scope: "Scope", receive: "Receive", send: "Send", service: "Service") -> None:

@@ -184,6 +184,6 @@ def is_below(status: str, margin: float | None, margin_is: str | None, required:
     """Whether a contingency does not surely leave the required time."""
     if required is None or status == "out-of-domain":
         return False
-    if margin_is == "at-most":
+    if margin_is == "at-most" or status == "uncertain":
         return True  # how much less is not known, and nothing shows that it suffices
     return margin is not None and margin < 0

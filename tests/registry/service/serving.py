@@ -6,19 +6,15 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 
 import uvicorn
-from sqlalchemy import update
 from starlette.testclient import TestClient
 
 from registry.home import Home
-from registry.schema import TokenRow
 from registry.service.app import create_app
 from registry.service.settings import Settings
 from registry.store import tokens
-from registry.store.events import now
 from tests.registry.makers import Zoo, contingency, head, measured
 
 ROLES = ("read", "deploy", "admin")
@@ -46,11 +42,10 @@ class World:
         """Make a token of every role, one that was revoked and one that has expired."""
         database = self.home.database
         for name in (*ROLES, "revoked", "expired"):
-            self.secrets[name] = tokens.create(database, f"{name}-token", name if name in ROLES else "admin")[1]
+            days = 1e-9 if name == "expired" else 1.0
+            role = name if name in ROLES else "admin"
+            self.secrets[name] = tokens.create(database, f"{name}-token", role, days)[1]
         tokens.revoke(database, "revoked-token")
-        with database.write() as session:
-            past = now() - timedelta(seconds=5)
-            session.execute(update(TokenRow).where(TokenRow.name == "expired-token").values(expires_at=past))
         return self
 
 

@@ -1,12 +1,18 @@
 """The query over HTTP says what the registry says, and says why where it has no number."""
 
+from dataclasses import replace
+
 import numpy as np
 import orjson
 import pytest
 from starlette.testclient import TestClient
 
+from espinn_moe.head import STATUSES
 from registry.query import Registry
+from registry.service.answers import NO_HEAD, REASONS
+from registry.service.drawing import LEVELS, level_of
 from registry.service.hot import MAX_ROWS
+from registry.service.ranking import rank, urgency
 from tests.registry.makers import EDGE
 from tests.registry.service.serving import World
 
@@ -26,6 +32,16 @@ def test_an_answer_over_http_is_the_registrys(opened: Opened) -> None:
     assert (found["head"], found["checkpoint"], found["version"]) == expected[0][4:]
     for number, reason in zip(found["cct_s"], found["reason"], strict=True):
         assert (number is None) == (reason is not None)
+
+
+def test_every_status_that_a_head_can_have_is_explained_and_ranked(opened: Opened) -> None:
+    made, _ = opened
+    with Registry.open(made.path) as registry:
+        one = rank(registry)[0]
+    assert set(REASONS) == set(STATUSES)
+    order = [urgency(replace(one, status=status))[0] for status in (*STATUSES, NO_HEAD)]
+    assert len(set(order)) == len(order)
+    assert all(level_of(replace(one, status=status)) in LEVELS for status in (*STATUSES, NO_HEAD))
 
 
 def test_many_rows_are_answered_as_each_alone(opened: Opened) -> None:
