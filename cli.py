@@ -5,6 +5,7 @@ imported only when they are asked for, so that `--help` answers at once.
 """
 
 import importlib
+import keyword
 import sys
 
 import click
@@ -14,6 +15,8 @@ COMMANDS = {  # name -> module of zoo.commands that holds it
     "contingencies": "describe",
     "show": "describe",
     "schema": "describe",
+    "import": "imports",
+    "import-contingencies": "imports",
     "generate-contingencies": "families",
     "screen": "families",
     "pipeline": "pipeline",
@@ -58,7 +61,8 @@ class LazyGroup(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module = importlib.import_module(f"zoo.commands.{COMMANDS[cmd_name]}")
-        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        name = cmd_name.replace("-", "_")
+        command: click.Command = getattr(module, f"{name}_" if keyword.iskeyword(name) else name)
         return command
 
 

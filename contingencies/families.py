@@ -63,6 +63,8 @@ def generate_family(system: System, recipe: Recipe, reference: str | None = None
     candidates = {"line": _line_candidates, "bus": _bus_candidates, "mechanical": _mechanical_candidates}
     members, left_out = [], []
     for candidate in candidates[recipe.fault](network, recipe):
+        if not recipe.selection.takes_name(candidate.name if isinstance(candidate, LeftOut) else candidate.place):
+            continue
         if isinstance(candidate, LeftOut):
             left_out.append(LeftOut(f"{system.name}-{candidate.name}", candidate.reason))
         else:
@@ -108,6 +110,8 @@ def _line_candidates(network: Network, recipe: Recipe) -> Candidates:
     remove = recipe.clearing == "remove-line"
     suffix, outcome = ("remove", "opening the line") if remove else ("restore", "restoring the topology")
     for branch in sorted(_branches(network), key=lambda branch: branch.index):
+        if not recipe.selection.takes_line(network, branch.index):
+            continue
         problem = _line_problem(network, branch, remove, scaled=recipe.impedance is None)
         if problem:
             yield LeftOut(f"line-{branch.label}-{suffix}", problem)
@@ -146,7 +150,9 @@ def _bus_candidates(network: Network, recipe: Recipe) -> Candidates:
         for number in branch.ends:
             if branch.is_line:
                 lines_at.setdefault(number, []).append(branch)
-    for number in network.bus_numbers.tolist():
+    for position, number in enumerate(network.bus_numbers.tolist()):
+        if not recipe.selection.takes_bus(network, position):
+            continue
         lines = lines_at.get(number, [])
         place, words = f"bus-{number}", f"{_kind_of_bus_fault(recipe)} at bus {number}, cleared by"
         if recipe.clearing == "remove-line":
@@ -199,6 +205,8 @@ def _mechanical_candidates(network: Network, recipe: Recipe) -> Candidates:
     suffix, outcome = ("restore", "restored") if factor is None else ("set", f"set to {factor:g} of its value")
     for machine, number in enumerate(network.bus_numbers[network.machine_bus].tolist()):
         place = f"mech-g{number}-{suffix}"
+        if not recipe.selection.takes_bus(network, int(network.machine_bus[machine])):
+            continue
         if abs(P_m[machine]) < NO_POWER_PU:
             yield LeftOut(place, "has no mechanical power to change (a condenser)")
             continue

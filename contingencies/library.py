@@ -6,7 +6,7 @@ system read from a network file holds the file's bytes, so that nothing is looke
 
 import json
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from importlib.resources import files
 from pathlib import Path
 
@@ -15,10 +15,10 @@ from contingencies.errors import NotFoundError, Problems, SpecError, ZooError
 from contingencies.files import read_regular
 from contingencies.records import Record
 from contingencies.spec import ContingencySpec, canonical_json, sha256
-from contingencies.system_specs import NetworkFile, SystemSpec
+from contingencies.system_specs import MachineFile, NetworkFile, SystemDocument, SystemSpec
 
 MAX_NETWORK_BYTES = 500_000_000  # the largest public cases have some 100 MB
-NETWORK_SUFFIXES = (".json", ".m", ".mat")
+NETWORK_SUFFIXES = (".json", ".m", ".mat", ".raw")
 SPEC_SUFFIXES = (".yaml", ".yml")
 
 
@@ -73,7 +73,7 @@ class System:
 
     @property
     def network_suffix(self) -> str:
-        """`.json`, `.m` or `.mat` for a network from a file, else empty."""
+        """`.json`, `.m`, `.mat` or `.raw` for a network from a file, else empty."""
         network = self.spec.network
         return Path(network.file).suffix.lower() if isinstance(network, NetworkFile) else ""
 
@@ -199,21 +199,36 @@ def _system_file(path: Path) -> System:
     documents = read_documents(path)
     if len(documents) != 1:
         raise SpecError(f"{path}: holds {len(documents)} documents; a system file describes one system.")
-    spec = validate(SystemSpec, documents[0])
-    if not isinstance(spec.network, NetworkFile):
-        return System(spec, origin=documents[0])
-    where = documents[0].where(("network", "file"))
-    network = path.parent / spec.network.file
-    if network.suffix.lower() not in NETWORK_SUFFIXES:
+    document = documents[0]
+    spec = validate(SystemDocument, document)
+    content = None
+    if isinstance(spec.network, NetworkFile):
+        if Path(spec.network.file).suffix.lower() not in NETWORK_SUFFIXES:
+            raise SpecError(
+                f"{document.where(('network', 'file'))}: {spec.network.file!r} is no known network format; "
+                "use PSS/E (.raw), MATPOWER (.m, .mat) or pandapower JSON (.json)."
+            )
+        content = _file_beside(path, spec.network.file, document, ("network", "file"))
+    if isinstance(spec.network, NetworkFile) and content and Path(spec.network.file).suffix.lower() == ".raw":
+        from contingencies.psse_systems import psse_system
+
+        beside = partial(_file_beside, path, document=document, field=("machines", "file"))
+        return System(psse_system(spec, document, content, beside), content, document)
+    if isinstance(spec.machines, MachineFile):
         raise SpecError(
-            f"{where}: {spec.network.file!r} is no known network format; "
-            "use pandapower JSON (.json) or MATPOWER (.m, .mat)."
+            f"{document.where(('machines', 'file'))}: a DYR file names the units of a RAW file, which this network is "
+            "not; use network: {file: CASE.raw}, or write base and units."
         )
+    return System(SystemSpec.model_validate(spec.model_dump()), content, document)
+
+
+def _file_beside(path: Path, name: str, document: Document, field: FieldPath) -> bytes:
+    """The bytes of a file that a system file names."""
     try:
-        return System(spec, read_regular(network, MAX_NETWORK_BYTES), documents[0])
+        return read_regular(path.parent / name, MAX_NETWORK_BYTES)
     except ZooError as error:
         raise SpecError(
-            f"{where}: {spec.network.file!r} cannot be read ({error}) The path is relative to the system file."
+            f"{document.where(field)}: {name!r} cannot be read ({error}) The path is relative to the system file."
         ) from None
 
 

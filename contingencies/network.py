@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contingencies.errors import SpecError
-from contingencies.formats.tables import Complex, Float, Int
+from contingencies.formats.tables import Complex, Float, Int, Text
 from contingencies.library import System
 
 
@@ -28,6 +28,8 @@ class Branches:
     y_series: Complex  # (m,) 1 / (r + jx)
     is_line: NDArray[np.bool_]  # (m,)
     circuit: Int  # (m,) 1, 2, ... among branches between the same two buses
+    name: Text  # (m,) circuit as the file prints it; may be empty
+    rating: Float  # (m,) MVA; 0 where the case does not say
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +41,7 @@ class Network:
     omega_b: float  # rad/s
     bus_numbers: Int  # (n_b,) printed numbers
     base_kv: Float  # (n_b,) kV; 0 where the case does not say
+    area: Int  # (n_b,)
     position: dict[int, int]  # printed number -> position; buses joined by a closed switch share one
     V: Complex  # (n_b,) solved voltages, pu
     y_shunt: Complex  # (n_b,) fixed shunts, pu
@@ -81,13 +84,18 @@ class Network:
             raise SpecError(f"{field}: there is no generator at bus {number} of {self.name}; {known_buses(numbers)}.")
         return int(machines[0])
 
-    def line(self, buses: tuple[int, int], circuit: int | None, field: str) -> int:
-        """Index of a removable line between two printed bus numbers."""
+    def between(self, buses: tuple[int, int], field: str) -> list[int]:
+        """All branches between two printed bus numbers, in circuit order."""
         i, j = self.bus(buses[0], field), self.bus(buses[1], field)
         found = self.lines_between.get((min(i, j), max(i, j)), [])
-        name = f"{buses[0]}-{buses[1]}"
         if not found:
+            name = f"{buses[0]}-{buses[1]}"
             raise SpecError(f"{field}: {self.name} has no line {name}; name two buses that a line connects.")
+        return found
+
+    def line(self, buses: tuple[int, int], circuit: int | None, field: str) -> int:
+        """Index of a removable line between two printed bus numbers."""
+        found, name = self.between(buses, field), f"{buses[0]}-{buses[1]}"
         if circuit is None:
             if len(found) > 1:
                 raise SpecError(

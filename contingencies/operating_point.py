@@ -60,8 +60,8 @@ def network_at(system: System, live: Case, solution: Solution, unconnected: froz
     E = V_machine + 1j * x_d * current
     return Network(
         name=system.name, base_mva=live.base_mva, omega_b=2 * np.pi * system.spec.frequency_hz,
-        bus_numbers=live.buses.number, base_kv=live.buses.base_kv, position=position, V=V, y_shunt=y_shunt,
-        y_load=np.conj(load) / np.abs(V) ** 2, branches=branches, machine_bus=machine_bus,
+        bus_numbers=live.buses.number, base_kv=live.buses.base_kv, area=live.buses.area, position=position,
+        V=V, y_shunt=y_shunt, y_load=np.conj(load) / np.abs(V) ** 2, branches=branches, machine_bus=machine_bus,
         H=H, x_d=x_d, D=D, E=np.abs(E), delta_0=np.angle(E),
     )  # fmt: skip
 
@@ -81,7 +81,10 @@ def _branches(live: Case) -> Branches:
     for k, (i, j) in enumerate(zip(rows.start.tolist(), rows.end.tolist(), strict=True)):
         pair = (min(i, j), max(i, j))
         circuit[k] = seen[pair] = seen.get(pair, 0) + 1
-    return Branches(rows.start, rows.end, *two_ports(rows), series_admittance(rows), ~rows.is_transformer, circuit)
+    return Branches(
+        rows.start, rows.end, *two_ports(rows), series_admittance(rows), ~rows.is_transformer, circuit, rows.circuit,
+        rows.rating,
+    )  # fmt: skip
 
 
 def _load(live: Case, V: Complex) -> Complex:

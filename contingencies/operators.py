@@ -189,7 +189,7 @@ def _post_factors(
 def _without_machines(
     factors: tuple[Complex, Complex, Complex], reduction: Reduction, tripped: tuple[int, ...]
 ) -> tuple[Complex, Complex, Complex]:
-    """W, M, U of the network that some machines have left as well, theory.md eq. (41)."""
+    """W, M, U of the network that some machines have left as well, theory.md eq. (66)."""
     if not tripped:
         return factors
     W, M, U = factors

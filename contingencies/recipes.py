@@ -1,4 +1,4 @@
-"""What happens at every member of a family: kind of fault and clearing, where on a line, window, severities."""
+"""What happens at every member of a family: kind of fault and clearing, where, window, severities."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -9,6 +9,7 @@ from pydantic import ValidationError
 from contingencies.clearing_specs import Clearing, RemoveLine, Restore, RestoreMechanical, SetMechanical, TripFeeders
 from contingencies.errors import UsageError
 from contingencies.fault_specs import BusFault, Fault, Impedance, LineFault, MechanicalFault, Shunt
+from contingencies.selection import EVERYWHERE, Selection
 from contingencies.spec import ContingencySpec, Stability, Window
 
 FaultKind = Literal["line", "bus", "mechanical"]
@@ -40,6 +41,7 @@ class Recipe:
     window: Window = WINDOW
     severity: tuple[float, float] = (0.0, 1.0)
     stability: Stability = STABILITY
+    selection: Selection = EVERYWHERE
 
     def __post_init__(self) -> None:
         if self.fault not in ACTIONS:
@@ -51,6 +53,8 @@ class Recipe:
             )
         if (self.clearing == "set-mechanical") != (self.factor is not None):
             raise UsageError("clearing 'set-mechanical', and no other, needs a factor of the pre-fault P_m; give it.")
+        if self.selection.rating_min and self.fault != "line":
+            raise UsageError("a rating selects lines, and the faults of this family are not on lines; leave it out.")
         try:  # at a place that any network could have: what is wrong with the recipe is wrong everywhere
             fault = self.fault_at((1, 2), position=self.positions[0])
             self.spec("recipe", "", "recipe", fault, self.clearing_at((1, 2)))

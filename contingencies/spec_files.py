@@ -1,11 +1,11 @@
-"""Contingency descriptions as YAML files, in the layout of the shipped catalogue.
+"""Contingency descriptions as YAML files, in the layout of the shipped catalogue; several files written together.
 
 A batch of files is written whole or not at all, and never over a file that says something else.
 """
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,11 +38,11 @@ def _flow(value: Any, top: bool = False) -> str:
         return "[" + ", ".join(_flow(entry) for entry in value) + "]"
     if isinstance(value, str):
         plain = (PLAIN_PROSE if top else PLAIN_WORD).fullmatch(value) and value.lower() not in NOT_TEXT
-        return value if plain else _quoted(value)
+        return value if plain else quoted(value)
     return repr(value)
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """Double-quoted YAML; JSON's escapes will not do, because YAML knows no surrogate pairs."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return '"' + "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in escaped) + '"'
@@ -74,12 +74,26 @@ def write_contingencies(contingencies: Sequence[Contingency], directory: Path, f
     force : bool
         Replace files that say something else.
     """
-    texts = {
-        directory / f"{contingency.name}.yaml": contingency_text(contingency.spec) for contingency in contingencies
-    }
+    texts = {f"{contingency.name}.yaml": contingency_text(contingency.spec).encode() for contingency in contingencies}
+    return write_together(texts, directory, force)
+
+
+def write_together(contents: Mapping[str, bytes], directory: Path, force: bool = False) -> Written:
+    """Files by name into a directory, all or none; ConflictError, and no file touched, where one says something else.
+
+    Parameters
+    ----------
+    contents : mapping
+        Name of each file -> what it holds.
+    directory : Path
+        Made if missing; files of other names in it are left alone.
+    force : bool
+        Replace files that say something else.
+    """
+    paths = {directory / name: content for name, content in contents.items()}
     try:
-        unchanged = [path for path, text in texts.items() if path.is_file() and path.read_bytes() == text.encode()]
-        changed = {path: text for path, text in texts.items() if path not in set(unchanged)}
+        unchanged = [path for path, content in paths.items() if path.is_file() and path.read_bytes() == content]
+        changed = {path: content for path, content in paths.items() if path not in set(unchanged)}
         existing = [path for path in changed if path.exists()]
         if existing and not force:
             shown = ", ".join(path.name for path in existing[:SHOWN]) + (", ..." if len(existing) > SHOWN else "")
@@ -93,8 +107,8 @@ def write_contingencies(contingencies: Sequence[Contingency], directory: Path, f
     return Written(tuple(changed), tuple(unchanged))
 
 
-def write_whole(texts: dict[Path, str]) -> None:
+def write_whole(contents: Mapping[Path, bytes]) -> None:
     """Write files so that none is ever seen half-written: all beside their places first, then all renamed."""
     with ExitStack() as all_or_none:
-        for path, text in texts.items():
-            all_or_none.enter_context(written_whole(path)).write_text(text, encoding="utf-8")
+        for path, content in contents.items():
+            all_or_none.enter_context(written_whole(path)).write_bytes(content)

@@ -1,12 +1,14 @@
-"""Systems as a user describes them: a network, its classical machines, and where the numbers come from."""
+"""Systems as a user describes them: a network, its classical machines, and where the numbers come from.
+
+Machines stand in the system file, or in the DYR file of a PSS/E network (`SystemDocument`); once read, a system
+carries them by bus (`SystemSpec`).
+"""
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
-from contingencies.records import LARGEST, BusNumber, Name, NonNegative, Positive, Record, Text
-
-Severity = Annotated[float, Field(ge=-LARGEST, le=1e6, allow_inf_nan=False)]
+from contingencies.records import BusNumber, Name, NonNegative, Positive, Record, Text
 
 
 class PandapowerCase(Record):
@@ -21,7 +23,7 @@ class PandapowerCase(Record):
 
 
 class NetworkFile(Record):
-    """A network in a file: pandapower JSON (.json) or MATPOWER (.m, .mat)."""
+    """A network in a file: PSS/E (.raw), MATPOWER (.m, .mat) or pandapower JSON (.json)."""
 
     file: Annotated[str, Field(min_length=1, max_length=1000)] = Field(description="path, relative to this file")
     bus_numbers: Literal["name", "index", "index+1"] | None = Field(
@@ -54,8 +56,15 @@ class Machine(Record):
 class Machines(Record):
     """The machine side-car of a network."""
 
+    added_later = frozenset({"static"})
+
     base: Literal["system", "machine"] = Field(description="base of H, x_d and D")
     units: tuple[Machine, ...] = Field(min_length=1)
+    static: tuple[tuple[BusNumber, Annotated[str, Field(max_length=20)]], ...] | None = Field(
+        None,
+        max_length=100_000,
+        description="units that are no machines, by bus and identifier: constant impedances at what they feed",
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> "Machines":
@@ -75,8 +84,14 @@ class Machines(Record):
         return self
 
 
-class SystemSpec(Record):
-    """A network and its machines, with where the numbers come from."""
+class MachineFile(Record):
+    """The machines of a PSS/E network, in a DYR file."""
+
+    file: Annotated[str, Field(min_length=1, max_length=1000)] = Field(description="path, relative to this file")
+
+
+class SystemFields(Record):
+    """What every description of a system has besides its machines."""
 
     name: Name
     description: Text = ""
@@ -85,8 +100,9 @@ class SystemSpec(Record):
         100.0,
         description="system base, MVA, of fault shunts and of machines on base: system; the network is converted",
     )
-    frequency_hz: Positive = Field(60.0, ge=1, le=1000, description="nominal frequency, Hz")
-    machines: Machines
+    frequency_hz: Positive = Field(
+        60.0, ge=1, le=1000, description="nominal frequency, Hz; default of a PSS/E file: its own"
+    )
     provenance: Text = Field(description="where the network and the machine data come from")
 
     @field_validator("network", mode="before")
@@ -95,3 +111,26 @@ class SystemSpec(Record):
         if isinstance(network, dict) and ("pandapower" in network) == ("file" in network):
             raise ValueError("name exactly one source: pandapower: CASE or file: PATH")
         return network
+
+
+class SystemSpec(SystemFields):
+    """A network and its machines, with where the numbers come from."""
+
+    machines: Machines
+
+
+def _machines_kind(machines: Any) -> str:
+    """Which of the two ways machines are given, so that mistakes in one are not told as mistakes in the other."""
+    of_file = "file" in machines if isinstance(machines, dict) else isinstance(machines, MachineFile)
+    return "machine file" if of_file else "machines"
+
+
+class SystemDocument(SystemFields):
+    """A system as people write it: the machines may stand in a file of their own."""
+
+    model_config = ConfigDict(title="SystemSpec")  # one schema for whoever writes a system file
+
+    machines: Annotated[
+        Annotated[Machines, Tag("machines")] | Annotated[MachineFile, Tag("machine file")],
+        Discriminator(_machines_kind),
+    ]

@@ -33,6 +33,7 @@ class RawFile:
     case: Case
     version: int
     frequency_hz: float
+    unit_bus: Int  # (units,) bus of each unit as printed, also where buses are joined
     step_up: Complex  # (units,) impedance of each unit's own step-up transformer on its machine base, pu
     notes: tuple[str, ...]  # what was left out or replaced, one sentence each
 
@@ -86,7 +87,8 @@ class _Reader:
             if sections.of(section):
                 self.notes[f"{len(sections.of(section))} lines of {section} data: left out"] += 1
         notes = tuple(text if count == 1 else f"{count} times: {text}" for text, count in self.notes.items())
-        return RawFile(case, sections.version, sections.frequency_hz, step_up, notes)
+        printed = np.array([record.integer(0, "I") for record in sections.of("generator")], dtype=np.int64)
+        return RawFile(case, sections.version, sections.frequency_hz, printed, step_up, notes)
 
     def _buses(self, stars: list[Star]) -> Buses:
         """The buses of the file, then star buses, which share area and zone with the first winding's bus."""
@@ -148,6 +150,8 @@ class _Reader:
             if value < 0:
                 raise record.error(f"MBASE is {value:g} MVA; give the machine base, above 0")
         step_up = [complex(r.real(m + 3, "RT", 0.0), r.real(m + 4, "XT", 0.0)) for r in records]
+        if any(z != 0 and r.real(m + 5, "GTAP", 1.0) != 1.0 for r, z in zip(records, step_up, strict=True)):
+            self.notes["units have a step-up transformer with a tap (GTAP): taken as 1"] += 1
         powers = {"P": (2, "PG", 0.0), "Q": (3, "QG", 0.0), "q_max": (4, "QT", 9999.0), "q_min": (5, "QB", -9999.0)}
         units = table(
             Units, len(records), bus=self._places(records, joined), id=[r.text(1, "1") for r in records],

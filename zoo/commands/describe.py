@@ -205,6 +205,6 @@ def schema(of_system: bool, as_json: bool) -> None:
     del as_json  # a schema is JSON either way
     from contingencies.library import json_schema
     from contingencies.spec import ContingencySpec
-    from contingencies.system_specs import SystemSpec
+    from contingencies.system_specs import SystemDocument
 
-    click.echo(json_schema(SystemSpec if of_system else ContingencySpec))
+    click.echo(json_schema(SystemDocument if of_system else ContingencySpec))

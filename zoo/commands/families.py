@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from zoo.studies.screening import Screened
 
 
-def _print_left_out(left_out: "Sequence[LeftOut]") -> None:
+def print_left_out(left_out: "Sequence[LeftOut]") -> None:
+    """Print the places that a family leaves out, each with its reason."""
     if left_out:
         click.echo(f"left out: {len(left_out)}")
         width = max(len(item.name) for item in left_out)
@@ -27,7 +28,8 @@ def _print_left_out(left_out: "Sequence[LeftOut]") -> None:
             click.echo(f"  {item.name:{width}}  {item.reason}")
 
 
-def _left_out_report(left_out: "Sequence[LeftOut]") -> list[dict[str, str]]:
+def left_out_report(left_out: "Sequence[LeftOut]") -> list[dict[str, str]]:
+    """The places that a family leaves out, as JSON."""
     return [{"place": item.name, "reason": item.reason} for item in left_out]
 
 
@@ -70,13 +72,13 @@ def generate_contingencies(
                 "members": [member.name for member in family.members],
                 "written": [path.name for path in result.written],
                 "unchanged": [path.name for path in result.unchanged],
-                "left_out": _left_out_report(family.left_out),
+                "left_out": left_out_report(family.left_out),
             }
         )
         return
     unchanged = f", {len(result.unchanged)} were there already" if result.unchanged else ""
     click.echo(f"{len(family.members)} contingencies in {output}: {len(result.written)} files written{unchanged}")
-    _print_left_out(family.left_out)
+    print_left_out(family.left_out)
 
 
 @click.command()
@@ -161,7 +163,7 @@ def screen(
                     answer.report() | assumed | _verdict_report(verdict)
                     for answer, verdict in zip(answers, verdicts, strict=True)
                 ],
-                "left_out": _left_out_report(family.left_out),
+                "left_out": left_out_report(family.left_out),
             }
         )
         return
@@ -170,7 +172,7 @@ def screen(
         f"limit {recipe.stability.max_separation_rad:.4f} rad  [{reference}]"
     )
     _print_ranking(answers, verdicts)
-    _print_left_out(family.left_out)
+    print_left_out(family.left_out)
 
 
 def _check_figure(plot: Path | None) -> None:

@@ -128,8 +128,8 @@ def _family_recipe(
     if names and fault is not None:
         raise UsageError("--fault and --clearing make a family of a --system; leave out the names.")
     for key, value in family.items():
-        if value is not None and fault is None:
-            option = "T" if key == "t_end" else key.replace("_", "-")
+        if value is not None and value != () and fault is None:
+            option = {"t_end": "T", "areas": "area"}.get(key, key.replace("_", "-"))
             raise UsageError(f"--{option} describes a family; give --fault and --clearing, or leave it out.")
     return None if fault is None or clearing is None else recipe_of(fault, clearing, **family)
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zoo.commands.options import FINITE, Decorator, together
+from zoo.commands.selections import SELECTION, selection_of, selection_options
 
 if TYPE_CHECKING:
     from contingencies.fault_specs import Impedance
@@ -20,7 +21,15 @@ APPLIES_TO = {  # options that only one kind of fault has
     "factor": "mechanical",
 }
 LAW = ("law", "impedance_pu")  # options of faults in the network: how they are given
-RECIPE = (*APPLIES_TO, *LAW, "t_f", "t_end", "t_c", "max_separation")  # besides the kinds of fault and clearing
+STUDY = ("t_f", "t_end", "t_c", "max_separation")
+RECIPE = (*APPLIES_TO, *LAW, *STUDY, *SELECTION)  # besides the kinds of fault and clearing
+
+study_options = together(  # as `study_of` reads them
+    click.option("--t-f", type=FINITE, help="Fault applied, s.  [default: 0.2]"),
+    click.option("--T", "t_end", type=FINITE, help="End of the study, s.  [default: 2.5]"),
+    click.option("--t-c", type=(FINITE, FINITE), help="First and last clearing instant, s.  [default: 0.21 1.21]"),
+    click.option("--max-separation", type=FINITE, help="Admissible rotor-angle separation, rad.  [default: pi]"),
+)
 
 
 def recipe_options(required: bool = True) -> Decorator:
@@ -63,10 +72,8 @@ def recipe_options(required: bool = True) -> Decorator:
             "--coefficient", type=FINITE, help="Mechanical: relative change of P_m at severity 1.  [default: 1.25]"
         ),
         click.option("--factor", type=FINITE, help="set-mechanical: post-clearing P_m over pre-fault P_m."),
-        click.option("--t-f", type=FINITE, help="Fault applied, s.  [default: 0.2]"),
-        click.option("--T", "t_end", type=FINITE, help="End of the study, s.  [default: 2.5]"),
-        click.option("--t-c", type=(FINITE, FINITE), help="First and last clearing instant, s.  [default: 0.21 1.21]"),
-        click.option("--max-separation", type=FINITE, help="Admissible rotor-angle separation, rad.  [default: pi]"),
+        study_options,
+        selection_options,
     )
 
 
@@ -79,26 +86,34 @@ def recipe_of(fault: Any, clearing: str, severity: tuple[float, float] | None = 
     """The recipe that the options describe; what is not given has the family's defaults."""
     from contingencies.errors import UsageError
     from contingencies.fault_specs import Shunt
-    from contingencies.recipes import SHUNT, WINDOW, Recipe
-    from contingencies.spec import Stability, Window
+    from contingencies.recipes import SHUNT, Recipe
 
-    stated = {name: value for name, value in given.items() if value is not None}
+    stated = {name: value for name, value in given.items() if value is not None and value != ()}
     for name, kind in APPLIES_TO.items():
         if name in stated and kind != fault:
             raise UsageError(f"--{name.replace('_', '-')} applies to {kind} faults only; leave it out.")
     parts: dict[str, Any] = {name: stated[name] for name in ("position", "coefficient", "factor") if name in stated}
     if severity is not None:
         parts["severity"] = severity
-    if "max_separation" in stated:
-        parts["stability"] = _checked(Stability, {"max_separation_rad": stated["max_separation"]})
     shunt = {"g": stated.get("shunt_g", SHUNT.g), "b": stated.get("shunt_b", SHUNT.b)}
+    parts["impedance"] = _impedance_of(fault, stated)
+    places = selection_of(stated)
+    return Recipe(fault, clearing, shunt=_checked(Shunt, shunt), selection=places, **study_of(**stated), **parts)
+
+
+def study_of(**given: Any) -> dict[str, Any]:
+    """Window and stability criterion that `study_options` describe; what is not given has the family's defaults."""
+    from contingencies.recipes import STABILITY, WINDOW
+    from contingencies.spec import Stability, Window
+
+    stated = {name: value for name, value in given.items() if value is not None}
     window = {
         "t_f": stated.get("t_f", WINDOW.t_f),
         "T": stated.get("t_end", WINDOW.T),
         "t_c": stated.get("t_c", WINDOW.t_c),
     }
-    parts["impedance"] = _impedance_of(fault, stated)
-    return Recipe(fault, clearing, shunt=_checked(Shunt, shunt), window=_checked(Window, window), **parts)
+    limit = {"max_separation_rad": stated.get("max_separation", STABILITY.max_separation_rad)}
+    return {"window": _checked(Window, window), "stability": _checked(Stability, limit)}
 
 
 def _impedance_of(fault: str, stated: dict[str, Any]) -> "Impedance | None":
