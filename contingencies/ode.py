@@ -77,9 +77,12 @@ def _leg(
 
 def strict_look(operators: PhaseOperators, alpha: float, t_c: Float) -> Look:
     """What a search sees of clearing instants (m,), each simulated on its own; margins are those of the samples."""
-    separation = np.stack([strict_trajectory(operators, alpha, float(t)).separation for t in t_c])
-    limit = operators.max_separation
-    return look_of_samples(output_times(operators, SAMPLE_S), separation, limit, separation.max(axis=-1) - limit)
+    runs = [strict_trajectory(operators, alpha, float(t)) for t in t_c]
+    limit, times = operators.max_separation, output_times(operators, SAMPLE_S)
+    margins = np.array([run.separation.max() for run in runs]) - limit
+    # A run that a machine leaves has one more sample, at its own clearing instant.
+    separation = np.stack([run.separation[np.searchsorted(run.t, times)] for run in runs])
+    return look_of_samples(times, separation, limit, margins)
 
 
 # --- fast -------------------------------------------------------------------------------------
