@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic.json_schema import models_json_schema
 
-from registry.service.api.models import Answers, ManyAnswers, ManyQuestions, ProblemOut
+from registry.service.api.messages import Answers, ManyAnswers, ManyQuestions, ProblemOut
 from registry.service.hot import MAX_ROWS
 
 _REF = "#/components/schemas/{model}"

@@ -8,15 +8,8 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from espinn_moe.head import Array
 from registry.records import ContingencyRecord
-from registry.service.api.models import (
-    BoundaryOut,
-    Listed,
-    Measurement,
-    RankedOut,
-    ReferenceOut,
-    ScenarioOut,
-    intervals_of,
-)
+from registry.service.api.messages import BoundaryOut, RankedOut, ReferenceOut, ScenarioOut
+from registry.service.api.models import Listed, Measurement, intervals_of
 from registry.service.api.parts import LARGEST, TheService, only_known_parameters
 from registry.service.curves import curve_of, strict_points
 from registry.service.problems import invalid

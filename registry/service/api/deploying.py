@@ -9,7 +9,8 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Header, Response
 
-from registry.service.api.models import DeployIn, DeploymentOut, Listed, ReasonIn, RequiredIn, RequiredOut
+from registry.service.api.messages import DeployIn, ReasonIn, RequiredIn, RequiredOut
+from registry.service.api.models import DeploymentOut, Listed
 from registry.service.api.parts import Deployer, TheService, in_the_name_of, only_known_parameters
 from registry.service.problems import Problem, invalid
 from registry.store import contingencies, deployments, required_times

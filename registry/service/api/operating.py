@@ -5,7 +5,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from sqlalchemy import text
 
 from contingencies.errors import ZooError
-from registry.service.api.models import Health
+from registry.service.api.messages import Health
 from registry.service.api.parts import TheService
 from registry.service.metrics import gauges
 from registry.service.ranking import rank
