@@ -120,10 +120,10 @@ def test_a_position_counted_from_the_other_end_is_the_same_fault(place, position
     np.testing.assert_allclose(other.Y_fault(alpha), one.Y_fault(alpha), rtol=1e-12, atol=1e-12)
 
 
-def test_a_fault_shunt_without_bound_is_a_network_whose_bus_is_grounded():
+def test_a_bolted_fault_is_a_network_whose_bus_is_grounded():
     network = network_of("ieee9")
     node = network.position[7]
-    bolted = compiled("ieee9", {"kind": "bus", "bus": 7, "shunt_pu": {"b": -1e10}}, {"action": "restore"})
+    bolted = compiled("ieee9", {"kind": "bus", "bus": 7, "impedance_pu": {}}, {"action": "restore"})
     kept = np.delete(np.arange(network.n_buses), node)
     y_g = machine_admittance(network)
     Y_bb = with_machine_reactances(bus_admittance(network), network).toarray()[np.ix_(kept, kept)]
