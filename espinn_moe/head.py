@@ -84,7 +84,7 @@ def clenshaw(coefficients: tuple[float, ...], x: Array) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class TanhReadout:
     """The paper's readout: a small tanh network in plain severity, evaluated by numpy."""
 
     weights: tuple[Array, ...]
@@ -130,7 +130,7 @@ class Head:
         In order, without gaps, from low to high.
     error_bound_s : float or None
         Bound on |CCT error| against the reference ODE at 95 % confidence, s; None when there is none.
-    network : Network or None
+    network : TanhReadout or None
         The network that answers in finite segments, for a head of the kind "network".
     contingency_sha256 : str or None
         The contingency it answers for; None in heads of versions before 0.2, for which the registry's row vouches.
@@ -140,7 +140,7 @@ class Head:
     t_f: float
     segments: tuple[Segment, ...]
     error_bound_s: float | None = None
-    network: Network | None = None
+    network: TanhReadout | None = None
     contingency_sha256: str | None = None
 
     def __post_init__(self) -> None:
@@ -357,7 +357,7 @@ def _segment_to_json(segment: Segment) -> dict[str, Any]:
     return card
 
 
-def _head_from_card(card: dict[str, Any], network: Network | None) -> Head:
+def _head_from_card(card: dict[str, Any], network: TanhReadout | None) -> Head:
     if card["format"] != FORMAT or card["kind"] != ("chebyshev" if network is None else "network"):
         raise IntegrityError(f"head: format {str(card['format'])[:40]!r} is not {FORMAT!r}; update cct-zoo.")
     segments = []
@@ -396,7 +396,7 @@ def _network_from_bytes(data: bytes) -> Head:
     card = json.loads(json.loads(data[8 : 8 + length])["__metadata__"]["head"])
     tensors = load(data)
     layers = len(tensors) // 2
-    network = Network(
+    network = TanhReadout(
         tuple(tensors[f"weight.{i}"] for i in range(layers)),
         tuple(tensors[f"bias.{i}"] for i in range(layers)),
         *(float(v) for v in card["input"]),

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from espinn_moe.head import Array, Head, Network, Segment
+from espinn_moe.head import Array, Head, Segment, TanhReadout
 from espinn_moe.head_pieces import fit_interval
 from espinn_moe.head_samples import BoundaryOf, Report, Samples, SpentError, bisect_edges, runs_of
 from espinn_moe.head_series import NODES, TOLERANCE_S
@@ -35,7 +35,7 @@ def fit_head(
     severity: tuple[float, float],
     t_f: float,
     *,
-    network: Callable[[Array, Array], Network] | None = None,
+    network: Callable[[Array, Array], TanhReadout] | None = None,
     tolerance_s: float = TOLERANCE_S,
     seed: int = 0,
     report: Report = lambda asked: None,
@@ -51,7 +51,7 @@ def fit_head(
     t_f : float
         Instant of the fault, s.
     network : callable, optional
-        (alpha (m,), cct (m,)) of finite samples -> Network; makes a head of the kind "network",
+        (alpha (m,), cct (m,)) of finite samples -> TanhReadout; makes a head of the kind "network",
         as `espinn_moe.head_network.train` does, instead of Chebyshev series.
     tolerance_s : float
         An interval is split until its series are this close to the boundary, s.
@@ -68,7 +68,7 @@ def fit_head(
     low, high = float(severity[0]), float(severity[1])
     samples = Samples(boundary, report)
     samples.ask(np.linspace(low, high, SCAN))
-    trained: Network | None = None
+    trained: TanhReadout | None = None
     if network is not None:
         segments, trained = _network_segments(samples, EDGE_TOLERANCE * (high - low), network)
     else:
@@ -100,8 +100,8 @@ def _series_segments(samples: Samples, seed: int, tolerance_s: float) -> list[Se
 
 
 def _network_segments(
-    samples: Samples, resolution: float, network: Callable[[Array, Array], Network]
-) -> tuple[list[Segment], Network | None]:
+    samples: Samples, resolution: float, network: Callable[[Array, Array], TanhReadout]
+) -> tuple[list[Segment], TanhReadout | None]:
     """Segments by status, and the network trained on evenly spread severities, as the paper trains its head."""
     bisect_edges(samples, resolution)
     runs = runs_of(samples)

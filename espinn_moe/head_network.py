@@ -1,20 +1,22 @@
 """Training the paper's readout: a small tanh network alpha -> CCT, theory.md eq. (33).
 
 Offered for comparison with the Chebyshev head. Training needs torch; the result is plain
-numpy arrays (`espinn_moe.head.Network`), so that answering does not.
+numpy arrays (`espinn_moe.head.TanhReadout`), so that answering does not.
 """
 
 import itertools
 
 import numpy as np
 
-from espinn_moe.head import Array, Network
+from espinn_moe.head import Array, TanhReadout
 
 HIDDEN = (32, 32)  # 1,153 parameters, as small as the paper's "small network" suggests
 STEPS = 3000
 
 
-def train(alpha: Array, cct: Array, *, hidden: tuple[int, ...] = HIDDEN, steps: int = STEPS, seed: int = 0) -> Network:
+def train(
+    alpha: Array, cct: Array, *, hidden: tuple[int, ...] = HIDDEN, steps: int = STEPS, seed: int = 0
+) -> TanhReadout:
     """A network fitted to finite samples by mean squared error.
 
     Parameters
@@ -29,7 +31,7 @@ def train(alpha: Array, cct: Array, *, hidden: tuple[int, ...] = HIDDEN, steps: 
 
     Returns
     -------
-    Network
+    TanhReadout
     """
     import torch
 
@@ -56,7 +58,7 @@ def train(alpha: Array, cct: Array, *, hidden: tuple[int, ...] = HIDDEN, steps: 
         loss.backward()
         optimiser.step()
         schedule.step()
-    return Network(
+    return TanhReadout(
         tuple(W.detach().numpy() for W in weights),
         tuple(b.detach().numpy() for b in biases),
         shift,
