@@ -7,6 +7,7 @@ complaint about a value can name the line it stands on.
 
 import difflib
 import re
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +15,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
 from ruamel.yaml.scalarbool import ScalarBoolean
 from ruamel.yaml.scalarfloat import ScalarFloat
 from ruamel.yaml.scalarint import ScalarInt
@@ -108,11 +109,13 @@ def parse_documents(text: str, source: str) -> list[Document]:
     loader.allow_duplicate_keys = False
     documents = []
     try:
-        for root in loader.load_all(text):
-            if root is None:
-                continue
-            lines: dict[FieldPath, int] = {(): _line(root)}
-            documents.append(Document(source, _Plain(source, lines).convert(root), lines))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReusedAnchorWarning)  # YAML allows it, and the user hears of no line
+            for root in loader.load_all(text):
+                if root is None:
+                    continue
+                lines: dict[FieldPath, int] = {(): _line(root)}
+                documents.append(Document(source, _Plain(source, lines).convert(root), lines))
     except SpecError:
         raise
     except MarkedYAMLError as error:

@@ -18,6 +18,9 @@ from contingencies.library import System
 from contingencies.network import Branches, Network, known_buses
 from contingencies.power_flow import PowerFlow, Solution
 
+LOWEST_V, HIGHEST_V = 0.1, 3.0  # pu, of a solved bus; grids at the nose of their curves are near 0.5
+HIGHEST_E = 10.0  # pu, behind x'd: x'd times the current is below 1 on any base
+
 
 def solve_afresh(system: System) -> Network:
     """Solve the power flow of a system and attach its machines."""
@@ -58,12 +61,32 @@ def network_at(system: System, live: Case, solution: Solution, unconnected: froz
     V_machine = V[machine_bus]
     current = np.conj((injected + load)[machine_bus] / V_machine)
     E = V_machine + 1j * x_d * current
+    _check_plausible(system, live, V, machine_bus, E)
     return Network(
         name=system.name, base_mva=live.base_mva, omega_b=2 * np.pi * system.spec.frequency_hz,
         bus_numbers=live.buses.number, base_kv=live.buses.base_kv, area=live.buses.area, position=position,
         V=V, y_shunt=y_shunt, y_load=np.conj(load) / np.abs(V) ** 2, branches=branches, machine_bus=machine_bus,
         H=H, x_d=x_d, D=D, E=np.abs(E), delta_0=np.angle(E),
     )  # fmt: skip
+
+
+def _check_plausible(system: System, live: Case, V: Complex, machine_bus: Int, E: Complex) -> None:
+    """A power flow of impossible data can still converge; its voltages give it away."""
+    numbers, v, e = live.buses.number, np.abs(V), np.abs(E)
+    far = np.flatnonzero(~((v >= LOWEST_V) & (v <= HIGHEST_V)))
+    if len(far):
+        k = int(far[0])
+        raise SpecError(
+            f"{system.where('network')}: the power flow gives {v[k]:.3g} pu at bus {numbers[k]}, which no grid has; "
+            "check set points, impedances, taps, loads and shunts near it."
+        )
+    far = np.flatnonzero(~((e >= LOWEST_V) & (e <= HIGHEST_E)))
+    if len(far):
+        k = int(far[0])
+        raise SpecError(
+            f"{system.where('machines', 'units', k, 'x_d')}: the machine at bus {numbers[machine_bus[k]]} would have "
+            f"an internal voltage of {e[k]:.3g} pu; check x_d, its base and the dispatch."
+        )
 
 
 def _printed(case: Case) -> dict[int, int]:

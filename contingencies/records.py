@@ -5,6 +5,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 SMALLEST, LARGEST = 1e-9, 1e9  # of what a description states: far beyond any grid, far from overflow
+DUST = 1e-30  # a computed zero is far above this; less is a slip, and its products vanish
 NAME_PATTERN = r"^[a-z0-9][a-z0-9._-]{0,99}$"
 Name = Annotated[str, Field(pattern=NAME_PATTERN, description="lower-case letters, digits, '.', '_' and '-'")]
 BusNumber = Annotated[int, Field(ge=0, le=10**9, description="bus number as printed in the case")]
@@ -16,9 +17,16 @@ def _not_tiny(value: float) -> float:
     return value
 
 
+def not_dust(value: float) -> float:
+    """The value, or an error for one that is neither 0 nor anything."""
+    if 0 < abs(value) < DUST:
+        raise ValueError(f"{value} is smaller than anything in a grid; write 0")
+    return value
+
+
 Positive = Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False), AfterValidator(_not_tiny)]
-NonNegative = Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False)]
-Real = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False), AfterValidator(not_dust)]
+Real = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False), AfterValidator(not_dust)]
 Text = Annotated[str, Field(max_length=10_000)]
 
 

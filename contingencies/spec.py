@@ -11,15 +11,15 @@ import json
 import math
 from typing import Annotated
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from contingencies.clearing_specs import Clearing, RemoveLine, RestoreMechanical, SetMechanical, TripFeeders
 from contingencies.conditions import Conditions
 from contingencies.documents import FieldError
 from contingencies.fault_specs import BusFault, Fault, LineFault, MechanicalFault, ShortCircuit
-from contingencies.records import LARGEST, Name, NonNegative, Positive, Record, Text
+from contingencies.records import LARGEST, Name, NonNegative, Positive, Record, Text, not_dust
 
-Severity = Annotated[float, Field(ge=-LARGEST, le=1e6, allow_inf_nan=False)]
+Severity = Annotated[float, Field(ge=-LARGEST, le=1e6, allow_inf_nan=False), AfterValidator(not_dust)]
 
 
 # --- contingency ------------------------------------------------------------------------------

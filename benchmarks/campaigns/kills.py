@@ -67,7 +67,7 @@ def furnish(path: Path, url: str | None) -> None:
         row = home.register([contingency()])[0].row
         for level in (0.7, 0.75, 0.8, 0.85):
             home.add_head(row, head(level), measured())
-        for number in (1, 2):
+        for number in (1, 2, 4):  # two to roll back to: one more when the kill came after the commit
             home.deploy("fault-a", number, reason=f"head {number}")
         home.artifacts.put(b"nobody needs me")
 

@@ -14,6 +14,9 @@ from contingencies.formats.tables import ISOLATED, MAX_BUS_NUMBER, MAX_BUSES, MA
 if TYPE_CHECKING:
     from contingencies.formats.case import Case
 
+LARGEST = 1e9  # of any number in a network, per unit or kV: far beyond any grid, far from overflow
+SMALLEST_Z = 1e-12  # pu, of a branch in service: jumpers in files go down to 1e-9
+LARGEST_RATIO = 100.0  # of a tap, either way: more is a slip of the voltage levels
 UNLIMITED = ("q_min", "q_max")  # the only columns that may be infinite
 
 
@@ -48,7 +51,9 @@ def _check_sizes(case: "Case") -> None:
 def _check_buses(case: "Case") -> None:
     buses = case.buses
     for column in ("base_kv", "v", "angle"):
-        _refuse(~np.isfinite(getattr(buses, column)), buses.number, f"{column} is not a number; give a finite value")
+        values = getattr(buses, column)
+        _refuse(~np.isfinite(values), buses.number, f"{column} is not a number; give a finite value")
+        _refuse(np.abs(values) > LARGEST, buses.number, f"{column} is more than any grid has; give a smaller value")
     outside = (buses.number < 0) | (buses.number > MAX_BUS_NUMBER)
     _refuse(outside, buses.number, f"bus numbers lie between 0 and {MAX_BUS_NUMBER}; renumber it")
     numbers = np.append(buses.number, np.array([number for number, _ in case.merged], dtype=np.int64))
@@ -74,6 +79,10 @@ def _check_table(case: "Case", name: str) -> None:
             if wrong.any():
                 said = f"a {kind} at bus {at[wrong][0]} has {field.name} = {column[wrong][0]}"
                 raise SpecError(f"{said}; give a finite value.")
+            wrong = np.abs(column) > LARGEST
+            if wrong.any() and field.name not in UNLIMITED:
+                said = f"a {kind} at bus {at[wrong][0]} has {field.name} = {column[wrong][0]:g}"
+                raise SpecError(f"{said}, which no grid has; give a smaller value.")
 
 
 def _check_branches(case: "Case") -> None:
@@ -88,7 +97,11 @@ def _check_branches(case: "Case") -> None:
     refuse(branches.start == branches.end, "starts and ends at the same bus; name two buses or remove it")
     zero = branches.in_service & (branches.r == 0) & (branches.x == 0)
     refuse(zero, "has no impedance (r = x = 0); give it a small x such as 1e-4, or join its buses")
+    tiny = branches.in_service & (np.hypot(branches.r, branches.x) < SMALLEST_Z)
+    refuse(tiny, f"has an impedance below {SMALLEST_Z:g} pu; give it a small x such as 1e-4, or join its buses")
     refuse(~(branches.tap > 0), "has a tap ratio that is not above 0; give a ratio near 1")
+    far = (branches.tap > LARGEST_RATIO) | (branches.tap < 1 / LARGEST_RATIO)
+    refuse(far, f"has a tap ratio beyond 1 : {LARGEST_RATIO:g}; give a ratio near 1")
 
 
 def _refuse(wrong: Bool, numbers: Int, reason: str) -> None:

@@ -60,6 +60,21 @@ def test_a_silent_run_becomes_stale_and_learns_that_it_was_given_up(zoo: Zoo) ->
         runs.finish_run(home.database, silent.id)
 
 
+def test_runs_whose_processes_were_killed_are_closed_when_their_training_is_finished(zoo: Zoo) -> None:
+    home = zoo.again()
+    member = registered(home)
+    killed, of_another_seed, alive = start(home, member), start(home, member, seed=2), start(home, member)
+    with home.database.write() as session:
+        for run in (killed, of_another_seed):
+            session.get_one(RunRow, run.id).heartbeat_at = now() - timedelta(minutes=1)
+    last = start(home, member)
+    runs.heartbeat(home.database, alive.id)
+    runs.finish_run(home.database, last.id)
+    statuses = {run.id: run.status for run in runs.runs(home.database)}
+    assert statuses == {killed.id: "stale", of_another_seed.id: "running", alive.id: "running", last.id: "finished"}
+    assert f"run {last.id} finished" in str(runs.get_run(home.database, killed.id).error)
+
+
 def test_runs_that_make_no_sense_are_refused(zoo: Zoo) -> None:
     home = zoo.again()
     member = registered(home)

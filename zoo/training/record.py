@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from contingencies.errors import ConflictError, NotFoundError, ZooError
+from contingencies.errors import ConflictError, IntegrityError, NotFoundError, ZooError
 from contingencies.files import write_atomically
 from espinn_moe.plan import Progress
 from registry.home import Home
@@ -102,8 +102,12 @@ class Record:
         if now - self.last_beat >= HEARTBEAT_S:
             self.last_beat = now
             self.lock.check()
-            with suppress(ZooError):
+            try:
                 alive = runs.heartbeat(self.home.database, self.row.id)
+            except IntegrityError:
+                raise  # removed, replaced or altered: what is trained could not be stored
+            except ZooError:
+                pass  # busy or out of reach for a moment; a training of hours does not end for that
         if not alive:
             raise ConflictError(
                 f"run {self.row.id} was given up as stale while it trained; start it again, its state is kept."

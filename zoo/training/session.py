@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from contingencies.errors import UsageError
+from contingencies.errors import ConflictError, UsageError
 from contingencies.stability import Boundary
 from espinn_moe.plan import Progress
 from espinn_moe.state_file import tree_from_bytes
@@ -68,7 +68,7 @@ class Session:
         """
         names = [row.name for row in rows]
         if len(set(names)) != len(names):
-            raise UsageError("a contingency is named twice; give each member once.")
+            raise ConflictError("a contingency is named twice; give each member once.")
         if len({row.system_id for row in rows}) > 1:
             raise UsageError(f"{names[0]} and others belong to different systems; one model serves one system.")
         return self.run(rows, prepare(self.home.contingencies(rows), request, parent))

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from contingencies.errors import ConflictError, ZooError
+from contingencies.errors import ConflictError, IntegrityError, ZooError
 from contingencies.library import load_contingency
 from contingencies.stability import Boundary
 from registry.home import Home
@@ -110,6 +110,26 @@ def test_a_home_that_vanishes_while_training_is_an_error(home, rows):
 
     with pytest.raises(ZooError, match="deleted or replaced while a training ran"):
         Session(home, report=vanish).train(rows, REQUEST)
+
+
+def test_a_registry_that_is_replaced_while_training_is_an_error_at_the_next_heartbeat(home, rows, monkeypatch):
+    monkeypatch.setattr("zoo.training.record.HEARTBEAT_S", 0.0)
+    file, told = home.path / "registry.db", []
+
+    def replace_it(stage, done, total, detail=""):
+        told.append(done)
+        copy = file.with_name("copy.db")
+        shutil.copyfile(file, copy)
+        copy.replace(file)
+
+    with pytest.raises(IntegrityError, match="removed or replaced"):
+        Session(home, report=replace_it).train(rows, REQUEST)
+    assert len(told) == 1
+
+
+def test_a_member_that_is_named_twice_is_a_conflict(home, rows):
+    with pytest.raises(ConflictError, match="named twice"):
+        Session(home).train([*rows, *rows], REQUEST)
 
 
 def test_a_run_that_was_given_up_as_stale_stops(home, rows, monkeypatch):

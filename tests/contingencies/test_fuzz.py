@@ -1,0 +1,75 @@
+"""A small, seeded part of the campaign of damaged files, and what it found."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.campaigns.fuzz import CONTINGENCIES, Fuzz, judged
+from contingencies.errors import SpecError
+from contingencies.library import System, load_contingencies, load_system
+from contingencies.operating_point import solve_afresh
+from contingencies.spec import SystemSpec
+from tests.contingencies.formats.edits import with_branch, wscc9_of
+
+
+@pytest.fixture
+def fuzz(tmp_path: Path) -> Fuzz:
+    return Fuzz(tmp_path, seed=1)
+
+
+def test_a_damaged_description_is_refused_with_a_sentence_or_describes_a_grid(fuzz: Fuzz) -> None:
+    fuzz.specs(80)
+    assert not fuzz.failures
+    assert fuzz.counts["contingency", "refused"] and fuzz.counts["system", "refused"]
+
+
+def test_a_damaged_network_file_is_refused_with_a_sentence_or_describes_a_grid(fuzz: Fuzz) -> None:
+    fuzz.networks(40, (".m",))
+    assert not fuzz.failures
+    assert fuzz.counts["m", "refused"] and fuzz.counts["m", "accepted"]
+
+
+def test_the_undamaged_descriptions_are_accepted(fuzz: Fuzz) -> None:
+    for text in CONTINGENCIES:
+        assert judged(lambda text=text: fuzz.try_contingency(text.encode())).verdict == "accepted"
+
+
+def test_whatever_a_reader_raises_is_counted_as_a_failure() -> None:
+    assert judged(lambda: str(1 / 0)).failed
+    assert judged(lambda: "a grid with a voltage of 1e9").failed
+
+
+@pytest.mark.parametrize("change", [("severity: [0.0", "severity: [1e-300"), ("t_f: 0.2", "t_f: 1e-300")])
+def test_a_number_next_to_nothing_is_refused(tmp_path: Path, change: tuple[str, str]) -> None:
+    assert change[0] in CONTINGENCIES[0]
+    (tmp_path / "fault.yaml").write_text(CONTINGENCIES[0].replace(*change))
+    with pytest.raises(SpecError, match="smaller than anything in a grid; write 0"):
+        load_contingencies(tmp_path / "fault.yaml")
+
+
+def test_a_machine_whose_internal_voltage_no_grid_has_is_refused() -> None:
+    system = load_system("wscc9")
+    content = system.spec.model_dump()
+    content["machines"]["units"] = tuple(unit | {"x_d": 90.0} for unit in content["machines"]["units"])
+    with pytest.raises(SpecError, match=r"internal voltage of .* check x_d"):
+        solve_afresh(System(SystemSpec.model_validate(content), system.network_file))
+
+
+def test_a_network_whose_voltages_no_grid_has_is_refused() -> None:
+    with pytest.raises(SpecError, match="which no grid has; check set points"):
+        solve_afresh(wscc9_of(with_branch(8, 9, c4="12")))
+
+
+@pytest.mark.parametrize(
+    ("columns", "complaint"),
+    [
+        ({"c3": "1e300"}, "x = 1e.300, which no grid has"),
+        ({"c2": "0", "c3": "1e-300"}, "impedance below"),
+        ({"c8": "1e300"}, "tap"),
+        ({"c8": "1e-5"}, "tap ratio beyond"),
+        ({"c4": "-1e200"}, "b = -1e.200, which no grid has"),
+    ],
+)
+def test_a_branch_that_cannot_exist_is_refused(columns: dict[str, str], complaint: str) -> None:
+    with pytest.raises(SpecError, match=complaint):
+        solve_afresh(wscc9_of(with_branch(8, 9, **columns)))
