@@ -7,10 +7,12 @@ whichever way they were given: its identity is that of its physics, not of comme
 from collections.abc import Callable
 from functools import lru_cache
 
+from pydantic import ValidationError
+
 from contingencies.documents import Document
 from contingencies.errors import SpecError
 from contingencies.formats.dyr import read_dyr
-from contingencies.formats.dyr_machines import MachineTable, machines_of
+from contingencies.formats.dyr_machines import BusMachine, MachineTable, machines_of
 from contingencies.formats.raw import RawFile, read_raw
 from contingencies.system_specs import Machine, MachineFile, Machines, NetworkFile, SystemDocument, SystemSpec
 
@@ -49,17 +51,34 @@ def psse_system(
     if isinstance(spec.machines, MachineFile):
         content = read_file(spec.machines.file)
         try:
-            machines = machines_of(raw, read_dyr(content, spec.machines.file))
+            machines = machine_records(machines_of(raw, read_dyr(content, spec.machines.file)))
         except SpecError as error:
             raise SpecError(f"{document.where(('machines', 'file'))}: {error}") from None
-        fields["machines"] = machine_records(machines).model_dump()
-    return SystemSpec.model_validate(fields)
+        fields["machines"] = machines.model_dump()
+    try:
+        return SystemSpec.model_validate(fields)
+    except ValidationError as error:  # the document was valid, so it is about what the files gave
+        raise SpecError(f"{document.where(('network', 'file'))}: {_said(error)}; mend the PSS/E files.") from None
 
 
 def machine_records(table: MachineTable) -> Machines:
     """Machines as a system file would give them."""
-    units = tuple(
-        Machine(bus=machine.bus, H=machine.H, x_d=machine.x_d, D=machine.D, mva=machine.mva)
-        for machine in table.machines
-    )
-    return Machines(base="machine", units=units, static=table.static or None)
+    if not table.machines:
+        raise SpecError("no unit of the network has a machine; give at least one, or describe the machines by bus.")
+    return Machines(base="machine", units=tuple(map(_record, table.machines)), static=table.static or None)
+
+
+def _record(machine: BusMachine) -> Machine:
+    try:
+        return Machine(bus=machine.bus, H=machine.H, x_d=machine.x_d, D=machine.D, mva=machine.mva)
+    except ValidationError as error:
+        raise SpecError(
+            f"the machine at bus {machine.bus} has an impossible {_said(error)}; mend its records."
+        ) from None
+
+
+def _said(error: ValidationError) -> str:
+    """Field, value and complaint of the first mistake."""
+    first = error.errors(include_url=False)[0]
+    field = ".".join(map(str, first["loc"]))
+    return f"{field} = {str(first['input'])[:40]}: {first['msg'].removeprefix('Value error, ')}"

@@ -28,6 +28,10 @@ Positive = Annotated[float, Field(gt=0, le=LARGEST, allow_inf_nan=False), AfterV
 NonNegative = Annotated[float, Field(ge=0, le=LARGEST, allow_inf_nan=False), AfterValidator(not_dust)]
 Real = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False), AfterValidator(not_dust)]
 Text = Annotated[str, Field(max_length=10_000)]
+# Kinds with limits of their own; a `le` in the field itself would be overruled by that of `Positive`.
+Thousand = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False), AfterValidator(_not_tiny)]
+Frequency = Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)]
+Power = Annotated[float, Field(ge=1e-3, le=1e7, allow_inf_nan=False)]
 
 
 class Record(BaseModel):

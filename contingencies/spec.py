@@ -17,7 +17,7 @@ from contingencies.clearing_specs import Clearing, RemoveLine, RestoreMechanical
 from contingencies.conditions import Conditions
 from contingencies.documents import FieldError
 from contingencies.fault_specs import BusFault, Fault, LineFault, MechanicalFault, ShortCircuit
-from contingencies.records import LARGEST, Name, NonNegative, Positive, Record, Text, not_dust
+from contingencies.records import LARGEST, Name, NonNegative, Positive, Record, Text, Thousand, not_dust
 
 Severity = Annotated[float, Field(ge=-LARGEST, le=1e6, allow_inf_nan=False), AfterValidator(not_dust)]
 
@@ -29,7 +29,7 @@ class Window(Record):
     """Instants on the simulation clock, s."""
 
     t_f: NonNegative = Field(0.2, description="fault applied, s")
-    T: Positive = Field(2.0, le=1000, description="end of the study, s")
+    T: Thousand = Field(2.0, description="end of the study, s")
     t_c: tuple[Positive, Positive] = Field((0.25, 1.25), description="first and last clearing instant studied, s")
 
     @model_validator(mode="after")
@@ -54,7 +54,7 @@ class Window(Record):
 class Stability(Record):
     """When synchronism counts as lost."""
 
-    max_separation_rad: Positive = Field(math.pi, le=1000, description="largest admissible rotor-angle separation, rad")
+    max_separation_rad: Thousand = Field(math.pi, description="largest admissible rotor-angle separation, rad")
 
 
 class ContingencySpec(Record):

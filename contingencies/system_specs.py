@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Discriminator, Field, Tag, field_validator, model_validator
 
-from contingencies.records import BusNumber, Name, NonNegative, Positive, Record, Text
+from contingencies.records import BusNumber, Frequency, Name, NonNegative, Positive, Power, Record, Text
 
 
 class PandapowerCase(Record):
@@ -50,7 +50,7 @@ class Machine(Record):
     H: Positive = Field(ge=1e-3, description="inertia constant, s")
     x_d: Positive = Field(description="transient reactance x'd, pu")
     D: NonNegative = Field(0.0, description="damping, pu power per pu speed")
-    mva: Positive | None = Field(None, description="machine base, MVA; needed with base: machine")
+    mva: Power | None = Field(None, description="machine base, MVA; needed with base: machine")
 
 
 class Machines(Record):
@@ -96,13 +96,11 @@ class SystemFields(Record):
     name: Name
     description: Text = ""
     network: NetworkSource
-    base_mva: Positive = Field(
+    base_mva: Power = Field(
         100.0,
         description="system base, MVA, of fault shunts and of machines on base: system; the network is converted",
     )
-    frequency_hz: Positive = Field(
-        60.0, ge=1, le=1000, description="nominal frequency, Hz; default of a PSS/E file: its own"
-    )
+    frequency_hz: Frequency = Field(60.0, description="nominal frequency, Hz; default of a PSS/E file: its own")
     provenance: Text = Field(description="where the network and the machine data come from")
 
     @field_validator("network", mode="before")

@@ -9,11 +9,8 @@ contingency with values that no grid has; the damaged file of a failure is kept 
 """
 
 import argparse
-import io
-import json
 import math
 import random
-import re
 import tempfile
 import time
 from collections import Counter
@@ -25,18 +22,17 @@ from typing import Any
 import numpy as np
 
 from benchmarks.campaigns.damage import damaged
+from benchmarks.campaigns.originals import ORIGINALS, ROUND, SYSTEMS, system_text
 from contingencies.errors import ZooError
-from contingencies.formats.matpower_text import parse_matpower
-from contingencies.library import Contingency, System, load_contingencies, load_system, shipped_file
+from contingencies.formats.con import read_con
+from contingencies.library import Contingency, load_contingencies, load_system
 from contingencies.network import Network
 from contingencies.operating_point import solve_afresh
 from contingencies.operators import compile_contingency
 from contingencies.references import reference_cct
-from contingencies.spec import SystemSpec
 
 SLOW_S = 2.0  # of processor time, because other work on the machine is not the reader's fault
 SIMULATED = 10  # every so manieth accepted contingency is simulated
-SYSTEMS = Path(str(shipped_file("ieee9-mech-g2-restore"))).parents[1] / "systems"
 CONTINGENCY = """name: fault
 system: wscc9
 fault: {{kind: {fault}}}
@@ -87,21 +83,30 @@ def judged(attempt: Callable[[], str]) -> Outcome:
 
 # --- what no grid has -------------------------------------------------------------------------
 
+LIMITS = {  # of the size of a field that is not 0, in its unit
+    "T": (1e-9, 1e3), "t_c": (1e-9, 1e3), "max_separation_rad": (1e-9, 1e3), "frequency_hz": (1.0, 1e3),
+    "severity": (1e-30, 1e6), "H": (1e-3, 1e9), "x_d": (1e-9, 1e9), "base_mva": (1e-3, 1e7), "mva": (1e-3, 1e7),
+}  # fmt: skip
+
 
 def absurd_values(content: Any) -> str:
     """A number of a description that no grid has, however it is nested."""
-    for value in _numbers(content):
-        if not math.isfinite(value) or abs(value) > 1e9 or 0 < abs(value) < 1e-30:
-            return f"accepts the number {value}"
+    for field, value in _numbers(content, ""):
+        low, high = LIMITS.get(field, (1e-30, 1e9))
+        if not math.isfinite(value) or abs(value) > high or 0 < abs(value) < low:
+            return f"accepts {field} = {value}"
     return ""
 
 
-def _numbers(content: Any) -> Iterator[float]:
-    if isinstance(content, dict | list | tuple):
-        for part in content.values() if isinstance(content, dict) else content:
-            yield from _numbers(part)
+def _numbers(content: Any, field: str) -> Iterator[tuple[str, float]]:
+    if isinstance(content, dict):
+        for name, part in content.items():
+            yield from _numbers(part, str(name))
+    elif isinstance(content, list | tuple):
+        for part in content:
+            yield from _numbers(part, field)
     elif isinstance(content, int | float):
-        yield float(content)
+        yield field, float(content)
 
 
 def absurd_network(network: Network) -> str:
@@ -122,36 +127,6 @@ def absurd_network(network: Network) -> str:
         if wrong.any():
             return f"accepts {name} of {values[wrong][0]}"
     return ""
-
-
-# --- undamaged networks -----------------------------------------------------------------------
-
-
-def _matpower() -> bytes:
-    return (SYSTEMS / "wscc9.m").read_bytes()
-
-
-def _mat() -> bytes:
-    from scipy.io import savemat
-
-    file = parse_matpower(_matpower().decode())
-    struct = {"baseMVA": file.base_mva, **{name: rows.values for name, rows in file.tables.items()}}
-    buffer = io.BytesIO()
-    savemat(buffer, {"mpc": struct})
-    return buffer.getvalue()
-
-
-def _pandapower_json() -> bytes:
-    import pandapower
-    import pandapower.networks
-
-    net = pandapower.networks.case9()
-    text: str = pandapower.to_json(net)
-    return re.sub(r"\s+", " ", text).encode()
-
-
-ORIGINALS: dict[str, Callable[[], bytes]] = {".m": _matpower, ".mat": _mat, ".json": _pandapower_json}
-ROUND = (".m", ".m", ".json", ".m", ".m", ".json", ".m", ".m", ".json", ".mat")  # the slowest reader gets fewest
 
 
 # --- attempts ---------------------------------------------------------------------------------
@@ -218,15 +193,25 @@ class Fuzz:
         return absurd_values(system.spec.model_dump()) or absurd_network(solve_afresh(system))
 
     def networks(self, count: int, formats: tuple[str, ...] = ROUND) -> None:
-        """Damaged network files of each format in turn."""
+        """Damaged network files of each format in turn; a DYR file stands beside an undamaged RAW file."""
         originals = {suffix: ORIGINALS[suffix]() for suffix in formats}
-        spec = json.loads(load_system("wscc9").to_json())
+        if ".dyr" in formats:
+            (self.folder / "case.raw").write_bytes(ORIGINALS[".raw"]())
         for k in range(count):
             suffix = formats[k % len(formats)]
             content = damaged(originals[suffix], self.random)
-            spec["network"] = {"file": f"grid{suffix}"}
-            system = System(SystemSpec.model_validate_json(json.dumps(spec)), content)
-            self.count(suffix[1:], content, judged(lambda system=system: absurd_network(solve_afresh(system))))
+            attempt = self.try_list if suffix == ".con" else self.try_network
+            self.count(suffix[1:], content, judged(lambda f=attempt, c=content, s=suffix: f(c, s)))
+
+    def try_network(self, content: bytes, suffix: str) -> str:
+        """Read a system with a damaged file beside it, and solve it."""
+        (self.folder / f"grid{suffix}").write_bytes(content)
+        return self.try_system(system_text(suffix).encode())
+
+    def try_list(self, content: bytes, suffix: str) -> str:
+        """Read a list of contingencies."""
+        read_con(content, f"list{suffix}")
+        return ""
 
 
 def main() -> None:

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks.campaigns.fuzz import CONTINGENCIES, Fuzz, judged
+from benchmarks.campaigns.originals import ORIGINALS
 from contingencies.errors import SpecError
 from contingencies.library import System, load_contingencies, load_system
 from contingencies.operating_point import solve_afresh
-from contingencies.spec import SystemSpec
+from contingencies.system_specs import SystemSpec
 from tests.contingencies.formats.edits import with_branch, wscc9_of
 
 
@@ -24,14 +25,21 @@ def test_a_damaged_description_is_refused_with_a_sentence_or_describes_a_grid(fu
 
 
 def test_a_damaged_network_file_is_refused_with_a_sentence_or_describes_a_grid(fuzz: Fuzz) -> None:
-    fuzz.networks(40, (".m",))
+    fuzz.networks(80, (".m", ".raw", ".dyr", ".con"))
     assert not fuzz.failures
-    assert fuzz.counts["m", "refused"] and fuzz.counts["m", "accepted"]
+    for kind in ("m", "raw", "dyr", "con"):
+        assert fuzz.counts[kind, "refused"] and fuzz.counts[kind, "accepted"]
 
 
 def test_the_undamaged_descriptions_are_accepted(fuzz: Fuzz) -> None:
     for text in CONTINGENCIES:
         assert judged(lambda text=text: fuzz.try_contingency(text.encode())).verdict == "accepted"
+
+
+def test_the_undamaged_networks_are_accepted(fuzz: Fuzz) -> None:
+    (fuzz.folder / "case.raw").write_bytes(ORIGINALS[".raw"]())
+    for suffix in (".m", ".raw", ".dyr"):
+        assert not fuzz.try_network(ORIGINALS[suffix](), suffix)
 
 
 def test_whatever_a_reader_raises_is_counted_as_a_failure() -> None:
@@ -73,3 +81,21 @@ def test_a_network_whose_voltages_no_grid_has_is_refused() -> None:
 def test_a_branch_that_cannot_exist_is_refused(columns: dict[str, str], complaint: str) -> None:
     with pytest.raises(SpecError, match=complaint):
         solve_afresh(wscc9_of(with_branch(8, 9, **columns)))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "before", "after", "complaint"),
+    [
+        (".dyr", " 6.4 0.0 ", " 6.4 1e20 ", "machine at bus 2 has an impossible D"),
+        (".dyr", " 0.1813 ", " 1e-300 ", "bus 3|GENSAL"),
+        (".raw", ", 60.0 /", ", 1e8 /", "frequency_hz"),
+    ],
+)
+def test_an_impossible_value_of_a_psse_file_is_refused_with_a_sentence(
+    fuzz: Fuzz, suffix: str, before: str, after: str, complaint: str
+) -> None:
+    (fuzz.folder / "case.raw").write_bytes(ORIGINALS[".raw"]())
+    text = ORIGINALS[suffix]().decode()
+    assert before in text
+    with pytest.raises(SpecError, match=complaint):
+        fuzz.try_network(text.replace(before, after).encode(), suffix)

@@ -108,6 +108,8 @@ def test_mistakes_of_syntax_fields_and_network_are_told_together(tmp_path: Path)
         ("severity: [0.0, 1.0]", "severity: [0.0, 1e308]"),
         ("max_separation_rad: 3.141592653589793", "max_separation_rad: 1e200"),
         ("T: 2.0", "T: 1e300"),
+        ("T: 2.0", "T: 1001.0"),
+        ("max_separation_rad: 3.141592653589793", "max_separation_rad: 1001.0"),
     ],
 )
 def test_a_quantity_that_no_grid_has_is_refused(tmp_path: Path, before: str, after: str) -> None:
@@ -120,10 +122,14 @@ def test_a_quantity_that_no_grid_has_is_refused(tmp_path: Path, before: str, aft
         read_contingencies([str(tmp_path / "fault.yaml")])
 
 
-@pytest.mark.parametrize("quantity", ["H: 1e-300", "H: 1e300", "x_d: 1e-300", "x_d: 1e300"])
+@pytest.mark.parametrize(
+    "quantity", ["H: 1e-300", "H: 1e300", "x_d: 1e-300", "x_d: 1e300", "frequency_hz: 1e8", "base_mva: 1e9"]
+)
 def test_a_machine_that_cannot_exist_is_refused(tmp_path: Path, quantity: str) -> None:
     name = quantity.split(":")[0]
-    value = {"H": "H: 5.0", "x_d": "x_d: 0.2"}[name]
+    value = {"H": "H: 5.0", "x_d": "x_d: 0.2", "frequency_hz": "frequency_hz: 60.0", "base_mva": "base_mva: 100.0"}[
+        name
+    ]
     (tmp_path / "tiny.yaml").write_text(SYSTEM.replace(value, quantity))
     with pytest.raises(SpecError, match=name):
         load_system(str(tmp_path / "tiny.yaml"))
