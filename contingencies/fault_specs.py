@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from contingencies.records import LARGEST, BusNumber, NonNegative, Real, Record
+from contingencies.records import LARGEST, SMALLEST, BusNumber, NonNegative, Real, Record
 
 Severity = Annotated[float, Field(ge=-LARGEST, le=1e6, allow_inf_nan=False)]
 
@@ -106,7 +106,7 @@ class LineFault(LineRef, ShortCircuit):
     @field_validator("position")
     @classmethod
     def _inside(cls, position: float) -> float:
-        if not 0 < position < 1:
+        if not SMALLEST <= position <= 1 - SMALLEST:
             raise ValueError(f"{position} is not strictly between 0 and 1; use kind: bus for a fault at a line's end")
         return position
 

@@ -99,3 +99,9 @@ def test_an_impossible_value_of_a_psse_file_is_refused_with_a_sentence(
     assert before in text
     with pytest.raises(SpecError, match=complaint):
         fuzz.try_network(text.replace(before, after).encode(), suffix)
+
+
+def test_a_fault_next_to_nowhere_on_a_line_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "fault.yaml").write_text(CONTINGENCIES[2].replace("position: 0.5", "position: 5e-324"))
+    with pytest.raises(SpecError, match="not strictly between 0 and 1"):
+        load_contingencies(tmp_path / "fault.yaml")
