@@ -15,9 +15,11 @@ are formed on request, so that families on networks with thousands of buses stay
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from contingencies.conditions import Point
 from contingencies.errors import Problems
 from contingencies.library import Contingency
 from contingencies.network import Complex, Float, Int, Network, solve_network
@@ -25,6 +27,9 @@ from contingencies.network_changes import FaultPoint, NetworkChange
 from contingencies.reduction import BusTransfers, Reduction, reduce_network
 from contingencies.severity import admittance_law, fault_coefficient, impedance_law
 from contingencies.spec import Window
+
+if TYPE_CHECKING:
+    from contingencies.operator_family import OperatorFamily
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +65,7 @@ class PhaseOperators:
     removed_branches: tuple[int, ...]
     network: Network
     machine_buses: tuple[int, ...]  # printed numbers
+    family: "OperatorFamily | None" = None  # the same over the conditions, where a surrogate is to learn them
     tripped_machines: tuple[int, ...] = ()  # gone from clearing on: no current, no P_m, angles no longer count
 
     @property
@@ -102,9 +108,21 @@ def as_bolted(operators: PhaseOperators) -> PhaseOperators | None:
     return replace(operators, fault_gain=gain, fault_bend=bend, fault_point=replace(point, y=None, z_f=0j))
 
 
-def compile_contingency(contingency: Contingency) -> PhaseOperators:
-    """Operators of the three phases; raises SpecError when the contingency does not fit its network."""
-    return compile_spec(contingency, reduce_network(solve_network(contingency.system)))
+def compile_contingency(contingency: Contingency, point: Point | None = None) -> PhaseOperators:
+    """Operators of the three phases; raises SpecError when the contingency does not fit its network.
+
+    Parameters
+    ----------
+    contingency : Contingency
+    point : Point, optional
+        Operating point, see `contingencies.point_networks.point_of`; default: the case's own.
+    """
+    if point is None or not point.names:
+        return compile_spec(contingency, reduce_network(solve_network(contingency.system)))
+    from contingencies.point_networks import at_position, point_networks
+
+    values = np.array(point.values)
+    return compile_spec(at_position(contingency, values), Reduction.of(point_networks(contingency).at(values)))
 
 
 def compile_spec(contingency: Contingency, reduction: Reduction) -> PhaseOperators:
@@ -113,8 +131,12 @@ def compile_spec(contingency: Contingency, reduction: Reduction) -> PhaseOperato
 
 
 def compile_members(contingencies: Sequence[Contingency]) -> list[PhaseOperators]:
-    """Operators of contingencies of one system, sharing one factorisation."""
-    return compile_family(contingencies, reduce_network(solve_network(contingencies[0].system)))
+    """Operators of contingencies of one system for a surrogate, with their families where they have conditions."""
+    if all(contingency.spec.conditions is None for contingency in contingencies):
+        return compile_family(contingencies, reduce_network(solve_network(contingencies[0].system)))
+    from contingencies.operator_family import operator_families
+
+    return [replace(family.base, family=family) for family in operator_families(tuple(contingencies))]
 
 
 def compile_family(contingencies: Sequence[Contingency], reduction: Reduction) -> list[PhaseOperators]:
@@ -134,7 +156,7 @@ def compile_family(contingencies: Sequence[Contingency], reduction: Reduction) -
     for contingency, change in zip(contingencies, changes, strict=True):
         spec = contingency.spec
         w, u, z_th = _fault_factors(change.point, reduction, transfers)
-        gain, bend = _severity_law(change.point, z_th)
+        gain, bend = severity_law(change.point, z_th)
         W, M, U = _without_machines(_post_factors(change, reduction, transfers), reduction, change.tripped)
         operators.append(
             PhaseOperators(
@@ -162,8 +184,8 @@ def _fault_factors(
     return w, point.weights @ reduction.T[point.nodes], z_th
 
 
-def _severity_law(point: FaultPoint | None, z_th: complex) -> tuple[complex, complex]:
-    """Gain and bend of c(alpha)."""
+def severity_law(point: FaultPoint | None, z_th: Any) -> tuple[Any, Any]:
+    """Gain and bend of c(alpha) where the network has the Thevenin impedance z_th, pu; numbers or tensors."""
     if point is None:
         return 0j, 0j
     if point.y is not None:

@@ -51,15 +51,15 @@ def learned_boundary(
         With `reference` "learned-smooth" or "learned-hard".
     """
     operators, rule = surrogate.members[member], rule or default_rule(surrogate)
-    alpha = _checked_severities(operators, alpha)
+    alpha = checked_severities(operators, alpha)
     probe = MarginProbe(surrogate_angles(surrogate, alpha, member), operators, rule)
-    return _boundary(probe, alpha, f"learned-{rule.kind}", report)
+    return boundary_of_probe(probe, alpha, f"learned-{rule.kind}", report)
 
 
 def ode_boundary(operators: PhaseOperators, alpha: Float, rule: MarginRule = SMOOTH) -> Boundary:
     """CCT over severities of the fast reduced ODE under the same margin, to tell smoothing from surrogate error."""
-    alpha = _checked_severities(operators, alpha)
-    return _boundary(MarginProbe(ode_angles(operators, alpha), operators, rule), alpha, f"ode-{rule.kind}")
+    alpha = checked_severities(operators, alpha)
+    return boundary_of_probe(MarginProbe(ode_angles(operators, alpha), operators, rule), alpha, f"ode-{rule.kind}")
 
 
 def margin_map(
@@ -70,12 +70,12 @@ def margin_map(
     Signs are right, and so are values near zero; elsewhere they are peaks among coarse samples.
     """
     operators, rule = surrogate.members[member], rule or default_rule(surrogate)
-    alpha = _checked_severities(operators, alpha)
+    alpha = checked_severities(operators, alpha)
     probe = MarginProbe(surrogate_angles(surrogate, alpha, member), operators, rule)
     return probe.signs(np.tile(t_c, (len(alpha), 1)))
 
 
-def _boundary(
+def boundary_of_probe(
     probe: MarginProbe, alpha: Float, reference: str, report: Callable[[int], None] | None = None
 ) -> Boundary:
     """CCT of the severities (m,) of a probe, all searched together."""
@@ -98,7 +98,8 @@ def _boundary(
     return boundary_of(answers, reference)
 
 
-def _checked_severities(operators: PhaseOperators, alpha: Float) -> Float:
+def checked_severities(operators: PhaseOperators, alpha: Float) -> Float:
+    """Severities as an array (m,), refused where no simulator can take them."""
     alpha = np.atleast_1d(np.asarray(alpha, dtype=float)).ravel()
     for value in alpha:
         check_scenario(operators, float(value))

@@ -25,13 +25,15 @@ from contingencies.separation import spread
 from espinn_moe.inputs import StateInputs
 from espinn_moe.layers import Experts, Stack
 from espinn_moe.phases import FAULT_ON, POST_CLEARING
-from espinn_moe.physics import Phase, Physics
+from espinn_moe.physics import Expansion, Phase, Physics
 from espinn_moe.surrogate import Member, Surrogate
+from espinn_moe.topology import same_topology
 from espinn_moe.windows import Chains, RemainderBasis, Windows
 
 WINDOW_S = 0.06  # long enough that something is left to learn, short against the swings
 TERMS = 4  # of the remainder; each is about 1/30 of the one before, so the fifth is below 1e-5 of the first
 SAMPLES_AT_ONCE = 4096  # each is given the whole of its window: more of them outgrow the caches
+WIDTH, WIDTH_OF_MANY_POINTS = 64, 96  # of the networks for one operating point, and for all within conditions
 UNTRAINED_SCALE = 1e-5  # pu, typical remainder of a window, until the scales are measured
 
 
@@ -51,11 +53,13 @@ class Chained(Surrogate):
         Which expert answers for each member.
     """
 
+    knows_conditions = True
     margin_kind = "hard"  # accurate enough that smoothing would be the larger part of the error
 
     calibrated: Tensor
     polynomials: Tensor
     step: Tensor
+    own: Tensor
     fault_scale: Tensor
     post_scale: Tensor
     fault_expert: Tensor
@@ -80,8 +84,12 @@ class Chained(Surrogate):
         step = np.kron(polynomials[:, :2].sum(0).T, np.eye(self.n_machines))  # parts to the state at the window's end
         for name, values in (("polynomials", polynomials), ("step", step)):
             self.register_buffer(name, torch.tensor(values, dtype=self.dtype), persistent=False)
-        self.fault_inputs = StateInputs(self.physics, with_severity=True, dtype=self.dtype)
-        self.post_inputs = StateInputs(self.physics, with_severity=False, dtype=self.dtype)
+        everything = tuple(range(len(self.axes)))
+        lasting = tuple(place for place in everything if self.axes[place].name != "position")  # after clearing, too
+        self.fault_inputs = StateInputs(self.physics, True, self.dtype, everything)
+        self.post_inputs = StateInputs(self.physics, False, self.dtype, lasting)
+        own = [m.family.own for m in self.members if m.family is not None]
+        self.register_buffer("own", torch.tensor(np.array(own), dtype=self.dtype), persistent=False)
         self.expert_of = tuple(tuple(index) for index in expert_of)
         for name, index in zip(("fault", "post"), self.expert_of, strict=True):
             shape = (max(index) + 1, self.n_machines, terms)
@@ -102,9 +110,21 @@ class Chained(Surrogate):
 
     # --- one window ---------------------------------------------------------------------------
 
-    def operator(self, phase: int, alpha: Tensor, member: Member) -> Phase:
-        """Operator of a learned phase for rows with severities alpha (...)."""
-        return self.physics.fault_on(alpha, member) if phase == FAULT_ON else self.physics.post_clearing(member)
+    def operator(self, phase: int, alpha: Tensor, member: Member, conditions: Tensor | None = None) -> Phase:
+        """Operator of a learned phase for rows with severities alpha (...), and conditions (m, d) if the model has."""
+        if phase == FAULT_ON:
+            return self.physics.fault_on(alpha, member, conditions)
+        return self.physics.post_clearing(member, conditions)
+
+    def described(
+        self, phase: int, start: Expansion, alpha: Tensor, conditions: Tensor | None, raw: bool = False
+    ) -> Tensor:
+        """What the network of a phase sees of windows that start at an expansion (..., n), (..., width)."""
+        if conditions is not None:
+            assert self.physics.varied is not None
+            conditions = self.physics.varied.scaled(conditions)
+        inputs = self.inputs(phase)
+        return (inputs.raw if raw else inputs)(self.physics, start, alpha, conditions)
 
     def expert(self, phase: int, member: Member) -> int | Tensor:
         """Which expert answers for a member."""
@@ -126,11 +146,12 @@ class Chained(Surrogate):
         unscaled = self.network(phase, inputs, expert)
         return self.scale(phase)[expert] * unscaled.unflatten(-1, (self.n_machines, self.terms))
 
-    def begin(self, phase: int, operator: Phase, x: Tensor, alpha: Tensor, member: Member) -> Windows:
+    def begin(
+        self, phase: int, operator: Phase, x: Tensor, alpha: Tensor, member: Member, conditions: Tensor | None = None
+    ) -> Windows:
         """Windows that start at states x (..., 2 n)."""
         start = self.physics.expand(operator, x)
-        inputs = self.inputs(phase)(self.physics, start, alpha)
-        return Windows(start, self.remainder(phase, inputs, member))
+        return Windows(start, self.remainder(phase, self.described(phase, start, alpha, conditions), member))
 
     def at(self, parts: Tensor, tau: Tensor, with_rates: bool = True) -> tuple[Tensor, Tensor | None]:
         """States and right-hand derivatives (..., 2 n) a fraction tau (...) into windows of parts (..., parts, n)."""
@@ -154,7 +175,14 @@ class Chained(Surrogate):
     # --- the chain ----------------------------------------------------------------------------
 
     def chain(
-        self, phase: int, x: Tensor, alpha: Tensor, member: Member, lengths: Tensor, limit: float | None = None
+        self,
+        phase: int,
+        x: Tensor,
+        alpha: Tensor,
+        member: Member,
+        lengths: Tensor,
+        limit: float | None = None,
+        conditions: Tensor | None = None,
     ) -> Chains:
         """Windows one after another.
 
@@ -169,14 +197,16 @@ class Chained(Surrogate):
             How many windows each row needs.
         limit : float, optional
             Separation, rad, at which a row ends early, with the first window that ends beyond it.
+        conditions : Tensor (m, d), optional
+            Operating points, of a model with conditions.
         """
-        operator, lengths = self.operator(phase, alpha, member), lengths.clone()
+        operator, lengths = self.operator(phase, alpha, member, conditions), lengths.clone()
         n = self.n_machines
         row = numbers = torch.arange(len(x), device=x.device)
         where = torch.zeros(int(lengths.max()), len(x), dtype=torch.int64, device=x.device)
         windows, total = [], 0
         for place in range(len(where)):
-            window = self.begin(phase, operator, x, alpha, member).parts()
+            window = self.begin(phase, operator, x, alpha, member, conditions).parts()
             windows.append(window)
             x = window.flatten(-2) @ self.step
             where[place, row] = total + numbers[: len(row)]
@@ -190,28 +220,51 @@ class Chained(Surrogate):
             if len(on) < len(row):
                 row, x, alpha, operator = row[on], x[on], alpha[on], operator[on]
                 member = member[on] if isinstance(member, Tensor) else member
+                conditions = None if conditions is None else conditions[on]
         return Chains(torch.cat(windows), where, lengths)
 
-    def states(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> Tensor:
-        return self._evaluate(t, alpha, t_c, member, with_rates=False)[0]
+    def states(
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0, conditions: Tensor | None = None
+    ) -> Tensor:
+        """As the interface says; conditions (..., d) go with severities (...), default the case's own."""
+        return self._evaluate(t, alpha, t_c, member, conditions, with_rates=False)[0]
 
-    def states_and_rates(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> tuple[Tensor, Tensor]:
-        x, rates = self._evaluate(t, alpha, t_c, member, with_rates=True)
+    def states_and_rates(
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0, conditions: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        x, rates = self._evaluate(t, alpha, t_c, member, conditions, with_rates=True)
         assert rates is not None
         return x, rates
 
     def trajectories(
-        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: int = 0, limit: float | None = None
+        self,
+        t: Tensor,
+        alpha: Tensor,
+        t_c: Tensor,
+        member: int = 0,
+        limit: float | None = None,
+        conditions: Tensor | None = None,
     ) -> Tensor:
         """As the interface says; the windows after the limit is passed are left out."""
-        return self._evaluate(t[..., None, :], alpha[:, None, None], t_c[..., None], member, False, limit)[0]
+        points = None if conditions is None else conditions[:, None, None]
+        return self._evaluate(t[..., None, :], alpha[:, None, None], t_c[..., None], member, points, False, limit)[0]
 
     def _evaluate(
-        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member, with_rates: bool, limit: float | None = None
+        self,
+        t: Tensor,
+        alpha: Tensor,
+        t_c: Tensor,
+        member: Member,
+        conditions: Tensor | None,
+        with_rates: bool,
+        limit: float | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Each part on the axes it depends on: fault-on chains per severity, post-clearing ones per scenario."""
         index_shape = member.shape if isinstance(member, Tensor) else ()
-        by_severity = torch.broadcast_shapes(alpha.shape, index_shape)
+        if self.axes and conditions is None:
+            conditions = self.own[member]
+        points_shape = () if conditions is None else conditions.shape[:-1]
+        by_severity = torch.broadcast_shapes(alpha.shape, index_shape, points_shape)
         by_scenario = torch.broadcast_shapes(by_severity, t_c.shape)
         by_time, shape = (torch.broadcast_shapes(some, t.shape) for some in (by_severity, by_scenario))
         x_0 = self.physics.x_0
@@ -219,15 +272,18 @@ class Chained(Surrogate):
             return x_0.expand(*shape, -1), x_0.expand(*shape, -1) if with_rates else None
 
         longest = (torch.minimum(t.max(), t_c.max()) - self.t_f).detach().clamp(min=0.0)
-        severities = _flat(alpha, by_severity)
+        severities, points = _flat(alpha, by_severity), _points(conditions, by_severity)
+        begin = self.physics.initial(points).expand(len(severities), -1)
         fault = self.chain(
-            FAULT_ON, x_0.expand(len(severities), -1), severities, _member(member, by_severity),
-            self._count(longest.expand(len(severities))),
+            FAULT_ON, begin, severities, _member(member, by_severity),
+            self._count(longest.expand(len(severities))), conditions=points,
         )  # fmt: skip
         row = torch.arange(len(severities), device=t.device).reshape(by_severity)
         since = _flat((t - self.t_f).clamp(0.0, float(longest)), by_time)
         found = self._sample(fault, _flat(row, by_time), since, with_rates)
         before = (t < self.t_f)[..., None]
+        if conditions is not None:
+            x_0 = begin.reshape(*by_severity, -1)
         x = torch.where(before, x_0, found[0].reshape(*by_time, -1)).expand(*shape, -1)
         rates = None
         if found[1] is not None:
@@ -243,7 +299,8 @@ class Chained(Surrogate):
         its_member = _member(member, by_scenario)
         its_member = its_member[reached] if isinstance(its_member, Tensor) else its_member
         its_alpha = _flat(alpha, by_scenario)[reached]
-        post = self.chain(POST_CLEARING, event, its_alpha, its_member, self._count(t.max() - instants), limit)
+        points = None if conditions is None else _points(conditions, by_scenario)[reached]
+        post = self.chain(POST_CLEARING, event, its_alpha, its_member, self._count(t.max() - instants), limit, points)
         row = torch.zeros(by_scenario, dtype=torch.int64, device=t.device)
         row.view(-1)[reached] = torch.arange(len(reached), device=t.device)
         if limit is not None:  # after the end of a chain nothing moves
@@ -284,12 +341,13 @@ class ChainedESPINN(Chained):
         dtype: str = "float64",
         window_s: float = WINDOW_S,
         terms: int = TERMS,
-        width: int = 64,
+        width: int | None = None,
         depth: int = 2,
     ) -> None:
         if len(members) != 1:
             raise UsageError(f"es-pinn-chained learns one contingency, not {len(members)}; use moe-chained.")
         super().__init__(members, dtype, window_s, terms, ((0,), (0,)))
+        width = width or (WIDTH_OF_MANY_POINTS if self.axes else WIDTH)
         self.width, self.depth = width, depth
         self.networks = torch.nn.ModuleList(
             Stack([inputs.width, *[width] * depth, self.n_machines * terms], self.dtype, "tanh")
@@ -365,26 +423,13 @@ class ChainedMoE(Chained):
         }
 
 
-def same_topology(members: Sequence[PhaseOperators]) -> tuple[int, ...]:
-    """For each member, which of the distinct post-clearing operators is its own, in order of appearance."""
-    seen: list[PhaseOperators] = []
-    index = []
-    for operators in members:
-        for place, other in enumerate(seen):
-            if (
-                set(operators.removed_branches) == set(other.removed_branches)
-                and np.array_equal(operators.P_m_post, other.P_m_post)
-            ):  # fmt: skip
-                index.append(place)
-                break
-        else:
-            index.append(len(seen))
-            seen.append(operators)
-    return tuple(index)
-
-
 def _flat(value: Tensor, shape: torch.Size) -> Tensor:
     return value.expand(shape).reshape(-1)
+
+
+def _points(conditions: Any, shape: torch.Size) -> Any:
+    """Conditions (..., d) for rows of a shape, (m, d)."""
+    return None if conditions is None else conditions.expand(*shape, -1).reshape(shape.numel(), -1)
 
 
 def _member(member: Member, shape: torch.Size) -> Member:

@@ -50,35 +50,45 @@ class StateInputs(nn.Module):
     with_severity : bool
         Whether the phase's operator depends on alpha.
     dtype : torch.dtype
+    conditions : tuple of int
+        Places of the conditions on which the phase's operator depends.
     """
 
     mean: Tensor
     spread: Tensor
     others: Tensor
 
-    def __init__(self, physics: Physics, with_severity: bool, dtype: torch.dtype) -> None:
+    def __init__(
+        self, physics: Physics, with_severity: bool, dtype: torch.dtype, conditions: tuple[int, ...] = ()
+    ) -> None:
         super().__init__()
         n = len(physics.H)
-        self.with_severity = with_severity
+        self.with_severity, self.conditions = with_severity, list(conditions)
         self.reference = int(physics.H.argmax())  # the heaviest machine moves least
         others = torch.tensor([i for i in range(n) if i != self.reference])
         self.register_buffer("others", others, persistent=False)
-        self.width = 2 * (n - 1) + (n + 1) + 2 * n + int(with_severity)
+        self.width = 2 * (n - 1) + (n + 1) + 2 * n + int(with_severity) + len(conditions)
         self.register_buffer("mean", torch.zeros(self.width, dtype=dtype))
         self.register_buffer("spread", torch.ones(self.width, dtype=dtype))
 
-    def raw(self, physics: Physics, start: Expansion, alpha: Tensor) -> Tensor:
-        """Unscaled inputs (..., width); alpha (...) is ignored where the operator does not depend on it."""
+    def raw(self, physics: Physics, start: Expansion, alpha: Tensor, conditions: Tensor | None = None) -> Tensor:
+        """Unscaled inputs (..., width); alpha (...) is ignored where the operator does not depend on it.
+
+        Models with conditions get them as `conditions` (..., d) in [-1, 1].
+        """
         angles = start.delta.index_select(-1, self.others) - start.delta[..., self.reference, None]
         common = (start.omega * physics.inertia_share).sum(-1, keepdim=True)
         parts = [angles.sin(), angles.cos(), start.omega - common, common - 1.0, start.a, start.b]
         if self.with_severity:
             parts.append(alpha[..., None].expand_as(common))
+        if self.conditions:
+            assert conditions is not None
+            parts.append(conditions[..., self.conditions])
         return torch.cat(parts, dim=-1)
 
-    def forward(self, physics: Physics, start: Expansion, alpha: Tensor) -> Tensor:
+    def forward(self, physics: Physics, start: Expansion, alpha: Tensor, conditions: Tensor | None = None) -> Tensor:
         """Standardised inputs (..., width)."""
-        return (self.raw(physics, start, alpha) - self.mean) / self.spread
+        return (self.raw(physics, start, alpha, conditions) - self.mean) / self.spread
 
     @torch.no_grad()
     def calibrate(self, raw: Tensor) -> None:

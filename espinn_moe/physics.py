@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from contingencies.operators import PhaseOperators
 from contingencies.severity import fault_coefficient
 from contingencies.swing import swing_field, taylor_coefficients
+from espinn_moe.condition_physics import FamilyOperators
 from espinn_moe.surrogate import Member
 
 Index = Tensor | tuple[Tensor, ...]
@@ -68,6 +69,9 @@ class Physics(nn.Module):
     members : sequence of PhaseOperators
     dtype : torch.dtype
         Real; admittances are kept as real and imaginary parts.
+
+    Members with conditions bring their families: rows may then have operating points of their own (`conditions`
+    (m, d) beside severities (m,)). Without them, rows are at the case's own point.
     """
 
     E: Tensor
@@ -116,9 +120,27 @@ class Physics(nn.Module):
             ("fault_bend", [m.fault_bend for m in members]),
         ):
             self.register_buffer(name, torch.tensor(values, dtype=dtype.to_complex()), persistent=False)
+        families = [m.family for m in members if m.family is not None]
+        self.varied = FamilyOperators(families, dtype) if families else None
+        if families:  # voltages that differ from row to row stand in the admittances
+            scale = self.E[:, None] * self.E
+            for name in ("G_pre", "B_pre", "G_post", "B_post", "fault_G", "fault_B"):
+                getattr(self, name).mul_(scale)
+            self.E.fill_(1.0)
 
-    def fault_on(self, alpha: Tensor, member: Member) -> Phase:
+    def initial(self, conditions: Tensor | None) -> Tensor:
+        """State before the fault: (2 n,), or (m, 2 n) at conditions (m, d)."""
+        return self.x_0 if conditions is None else self._varied.initial(conditions)
+
+    @property
+    def _varied(self) -> FamilyOperators:
+        assert self.varied is not None, "members without conditions have one operating point"
+        return self.varied
+
+    def fault_on(self, alpha: Tensor, member: Member, conditions: Tensor | None = None) -> Phase:
         """Fault-on operator of rows with severities alpha (...); a member tensor broadcasts with alpha."""
+        if conditions is not None:
+            return Phase(*self._varied.fault_on(alpha, member, conditions))
         c = fault_coefficient(alpha, self.fault_gain[member], self.fault_bend[member])
         c_re, c_im = c.real[..., None, None], c.imag[..., None, None]
         R, X = self.fault_G[member], self.fault_B[member]
@@ -128,8 +150,10 @@ class Physics(nn.Module):
             self.P_m_pre + alpha[..., None] * self.P_m_slope[member],
         )
 
-    def post_clearing(self, member: Member) -> Phase:
-        """Post-clearing operator; one for all rows when the member is a number."""
+    def post_clearing(self, member: Member, conditions: Tensor | None = None) -> Phase:
+        """Post-clearing operator; one for all rows when the member is a number and rows have no conditions."""
+        if conditions is not None:
+            return Phase(*self._varied.post_clearing(member, conditions))
         return Phase(self.G_post[member], self.B_post[member], self.P_m_post[member])
 
     def field(self, phase: Phase, x: Tensor) -> Tensor:

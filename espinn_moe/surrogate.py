@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from contingencies.conditions import Axis
 from contingencies.errors import UsageError
 from contingencies.operators import PhaseOperators
 
@@ -39,6 +40,10 @@ class Scenarios(Protocol):
     def states(self) -> np.ndarray:
         """(s, k, 2 n) angles in rad, then speeds in pu"""
 
+    @property
+    def conditions(self) -> np.ndarray | None:
+        """(s, d) operating points; None for members without conditions"""
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
@@ -62,13 +67,21 @@ class Surrogate(torch.nn.Module, ABC):
         Of parameters and answers.
     """
 
+    knows_conditions = False  # whether rows may have operating points of their own
     margin_kind: Literal["smooth", "hard"] = "smooth"  # by which margin its boundary is read unless told otherwise
 
     def __init__(self, members: Sequence[PhaseOperators], dtype: torch.dtype) -> None:
         super().__init__()
         check_members(members)
+        if members[0].family is not None and not self.knows_conditions:
+            raise UsageError(
+                f"{members[0].name} has conditions, and this model learns one operating point only; "
+                "use es-pinn-chained or moe-chained."
+            )
         self.members = tuple(members)
         self.dtype = dtype
+        family = members[0].family
+        self.axes: tuple[Axis, ...] = () if family is None else family.axes  # conditions that the model knows
 
     @property
     def n_machines(self) -> int:

@@ -16,9 +16,11 @@ from contingencies.errors import UsageError
 from espinn_moe.ansatz import taylor
 from espinn_moe.chained import Chained
 from espinn_moe.phases import FAULT_ON, POST_CLEARING, settled
+from espinn_moe.physics import Expansion
 from espinn_moe.surrogate import Scenarios
 
 NODES = 3  # samples per window; with angles and speeds at each they outnumber the terms of the remainder
+ROWS_AT_ONCE = 8192  # windows whose operators are held in memory together
 SMALLEST_SCALE = 1e-12  # pu; a machine that never moves leaves no remainder to scale by
 
 
@@ -32,6 +34,7 @@ class WindowSet:
     member: Tensor  # (m,) int64
     lost: Tensor  # (m,) bool: synchronism was lost before the start
     nodes: Tensor  # (J,) fractions of the window
+    conditions: Tensor | None = None  # (m, d) operating points, of a model with conditions
 
 
 def cut_windows(
@@ -79,6 +82,7 @@ def cut_windows(
                     data.alpha[scenario],
                     np.full(len(scenario), member),
                     lost[scenario, sample],
+                    data.conditions[scenario] if data.conditions is not None else np.empty((len(scenario), 0)),
                 )
             )
     fractions = torch.as_tensor(kept / nodes, dtype=model.dtype)
@@ -92,9 +96,8 @@ def calibrate(model: Chained, windows: tuple[WindowSet, WindowSet]) -> None:
         return
     for phase, data in zip((FAULT_ON, POST_CLEARING), windows, strict=True):
         decisive = ~data.lost
-        start = model.physics.expand(model.operator(phase, data.alpha, data.member), data.x)
-        inputs = model.inputs(phase)
-        inputs.calibrate(inputs.raw(model.physics, start, data.alpha)[decisive])
+        raw = model.described(phase, starts(model, phase, data), data.alpha, data.conditions, raw=True)
+        model.inputs(phase).calibrate(raw[decisive])
         coefficients = fitted_remainder(model, phase, data)
         experts = model.expert(phase, data.member)
         assert isinstance(experts, Tensor)
@@ -106,11 +109,26 @@ def calibrate(model: Chained, windows: tuple[WindowSet, WindowSet]) -> None:
     model.calibrated.fill_(True)
 
 
+def starts(model: Chained, phase: int, data: WindowSet) -> Expansion:
+    """Local expansions at the start of all windows; operating points are worked off some thousand at a time."""
+    if data.conditions is None:
+        return model.physics.expand(model.operator(phase, data.alpha, data.member), data.x)
+    parts = [
+        model.physics.expand(
+            model.operator(phase, data.alpha[rows], data.member[rows], data.conditions[rows]), data.x[rows]
+        )
+        for rows in torch.arange(len(data.x), device=data.x.device).split(ROWS_AT_ONCE)
+    ]
+    columns = zip(*((part.delta, part.omega, part.v, part.a, part.b) for part in parts), strict=True)
+    return Expansion(*(torch.cat(column) for column in columns))
+
+
 def remainders(model: Chained, phase: int, data: WindowSet) -> tuple[Tensor, Tensor]:
     """Taylor expansion at the nodes, and what the targets leave beyond it, (m, J, 2 n) each."""
-    start = model.physics.expand(model.operator(phase, data.alpha, data.member), data.x)
     expansion, _ = taylor(
-        start.for_samples(), (model.window_s * data.nodes).expand(len(data.x), -1), model.physics.omega_b
+        starts(model, phase, data).for_samples(),
+        (model.window_s * data.nodes).expand(len(data.x), -1),
+        model.physics.omega_b,
     )
     return expansion, data.targets - expansion
 
@@ -134,7 +152,9 @@ def _starts(data: Scenarios, phase: int, nodes: int, t_f: float) -> tuple[np.nda
     starts[:, : inside.shape[1] - nodes] = inside[:, :-nodes] & inside[:, nodes:]
     if phase == FAULT_ON:
         order = np.lexsort((-data.t_c, data.alpha))
-        longest = order[np.unique(data.alpha[order], return_index=True)[1]]
+        point = np.zeros((len(order), 0)) if data.conditions is None else data.conditions
+        fault = np.column_stack([data.alpha, point])  # what the fault-on states depend on
+        longest = order[np.unique(fault[order], axis=0, return_index=True)[1]]
         repeated = np.ones(len(data.alpha), dtype=bool)
         repeated[longest] = False
         starts[repeated] = False
@@ -143,7 +163,7 @@ def _starts(data: Scenarios, phase: int, nodes: int, t_f: float) -> tuple[np.nda
 
 
 def _window_set(model: Chained, parts: list[tuple[np.ndarray, ...]], nodes: Tensor) -> WindowSet:
-    x, targets, alpha, member, lost = (np.concatenate(column) for column in zip(*parts, strict=True))
+    x, targets, alpha, member, lost, conditions = (np.concatenate(column) for column in zip(*parts, strict=True))
     device = model.calibrated.device
     return WindowSet(
         x=torch.as_tensor(x, dtype=model.dtype, device=device),
@@ -152,4 +172,5 @@ def _window_set(model: Chained, parts: list[tuple[np.ndarray, ...]], nodes: Tens
         member=torch.as_tensor(member, device=device),
         lost=torch.as_tensor(lost, device=device),
         nodes=nodes.to(device),
+        conditions=torch.as_tensor(conditions, dtype=model.dtype, device=device) if conditions.shape[1] else None,
     )

@@ -16,7 +16,7 @@ from espinn_moe.chained import Chained
 from espinn_moe.losses import check_scenarios, routing
 from espinn_moe.phases import FAULT_ON, POST_CLEARING
 from espinn_moe.surrogate import Scenarios
-from espinn_moe.window_data import WindowSet, calibrate, cut_windows, remainders
+from espinn_moe.window_data import WindowSet, calibrate, cut_windows, remainders, starts
 
 WINDOW_RESIDUAL_WEIGHT = 0.1  # residuals of windows start at the size of the misfit, and reach states without data
 ROWS = 1024  # windows per step
@@ -39,6 +39,7 @@ class WindowRows:
     free_x: Tensor  # (r, 2 n) states from which no trajectory need be known
     free_alpha: Tensor  # (r,)
     free_member: Tensor  # (r,)
+    free_conditions: Tensor | None  # (r, d) operating points, of a model with conditions
 
 
 class WindowObjective:
@@ -122,13 +123,13 @@ class _WindowPool:
         self.phase, self.nodes = phase, data.nodes
         self.name = "fault_on" if phase == FAULT_ON else "post_clearing"
         self.x, self.alpha, self.member, self.decisive = data.x, data.alpha, data.member, ~data.lost
+        self.conditions = data.conditions
         self.free_nodes = torch.arange(1, model.terms + 1).to(data.nodes) / model.terms
         self.decisive_rows = self.decisive.nonzero().squeeze(-1)
         self.decisive_sizes = torch.bincount(data.member[self.decisive], minlength=len(model.members))
         self.decisive_begins = self.decisive_sizes.cumsum(0) - self.decisive_sizes
         with torch.no_grad():
-            start = model.physics.expand(model.operator(phase, data.alpha, data.member), data.x)
-            self.inputs = model.inputs(phase)(model.physics, start, data.alpha)
+            self.inputs = model.described(phase, starts(model, phase, data), data.alpha, data.conditions)
             self.expansion, remainder = remainders(model, phase, data)
             self.sizes = torch.stack([_size(remainder, data, member) for member in range(len(model.members))])
             self.remainder = remainder / self.sizes[data.member][:, None]
@@ -172,6 +173,9 @@ class _WindowPool:
             free_x=torch.lerp(self.x[free], self.x[other], mix),
             free_alpha=torch.lerp(self.alpha[free], self.alpha[other], mix.squeeze(-1)),
             free_member=self.member[free],
+            free_conditions=None
+            if self.conditions is None
+            else torch.lerp(self.conditions[free], self.conditions[other], mix),
         )
 
     def _partners(self, rows: Tensor, generator: torch.Generator) -> Tensor:
@@ -194,8 +198,8 @@ class _WindowPool:
     def residual(self, model: Chained, rows: WindowRows) -> Tensor:
         """d omega/dt minus the swing equation (r, J, n) at the nodes of free windows, in units of its size."""
         n, member = model.n_machines, routing(model, rows.free_member)
-        operator = model.operator(self.phase, rows.free_alpha, member)
-        windows = model.begin(self.phase, operator, rows.free_x, rows.free_alpha, member)
+        operator = model.operator(self.phase, rows.free_alpha, member, rows.free_conditions)
+        windows = model.begin(self.phase, operator, rows.free_x, rows.free_alpha, member, rows.free_conditions)
         x, rate = model.at_nodes(windows, self.free_nodes)
         field = model.physics.field(operator.for_samples(), x)
         size = 3.0 / model.window_s * self.sizes[rows.free_member, n:]  # a remainder that grows like s^3

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from contingencies.errors import UsageError
 from contingencies.library import load_contingency
 from contingencies.operators import PhaseOperators, compile_contingency
-from espinn_moe.chained import Chained, ChainedESPINN, ChainedMoE, same_topology
+from espinn_moe.chained import Chained, ChainedESPINN, ChainedMoE
 from espinn_moe.one_shot import ESPINN, HardRoutedMoE
 from espinn_moe.physics import Physics
 from espinn_moe.surrogate import Rows, Surrogate
+from espinn_moe.topology import same_topology
 
 torch.set_num_threads(1)
 

@@ -15,8 +15,10 @@ import numpy as np
 from contingencies.errors import SolverError, UsageError
 from contingencies.network import Float
 from contingencies.ode import FastODE
+from contingencies.operator_family import OperatorFamily
 from contingencies.operators import PhaseOperators
 from contingencies.trajectories import output_times
+from zoo.surrogates.condition_data import PER_AXIS, scenario_places, simulate_places
 
 TRAINING_POINTS = 51  # per axis; 2,601 scenarios
 EVALUATION_POINTS = 101  # per axis; 7,600 held-out scenarios once the training pairs are removed
@@ -34,12 +36,14 @@ class ScenarioSet:
     fraction: float
     seed: int
     points: int  # of the full grid, per axis
+    conditions: Float | None = None  # (s, d) operating points, of a contingency with conditions
 
     @property
     def digest(self) -> str:
         """SHA-256 of what a model can learn from."""
         content = hashlib.sha256(self.contingency.encode())
-        for array in (self.alpha, self.t_c, self.t, self.states):
+        where = () if self.conditions is None else (self.conditions,)
+        for array in (self.alpha, self.t_c, self.t, self.states, *where):
             content.update(repr(array.shape).encode())
             content.update(np.ascontiguousarray(array, dtype="<f8").data)
         return content.hexdigest()
@@ -77,11 +81,10 @@ def evaluation_grid(operators: PhaseOperators) -> EvaluationGrid:
     return EvaluationGrid(alpha, t_c, held_out)
 
 
-def chosen_scenarios(contingency: str, fraction: float, seed: int, points: int = TRAINING_POINTS) -> np.ndarray:
-    """Row-major indices (s,) of the scenarios of the full grid that a fraction keeps, ascending."""
+def chosen_scenarios(contingency: str, fraction: float, seed: int, total: int = TRAINING_POINTS**2) -> np.ndarray:
+    """Indices (s,) of the scenarios of a full set (row-major, of a grid) that a fraction keeps, ascending."""
     if not 0.0 < fraction <= 1.0:  # also refuses NaN
         raise UsageError(f"fraction {fraction} is not in (0, 1]; give the part of the scenarios to learn from, as 0.1.")
-    total = points * points
     count = int(np.floor(fraction * total + 0.5))
     if count == 0:
         raise UsageError(
@@ -106,7 +109,9 @@ def training_set(
     points : int
         Grid points per axis.
     """
-    chosen = chosen_scenarios(operators.name, fraction, seed, points)
+    if operators.family is not None:
+        return _over_conditions(operators, operators.family, fraction, seed)
+    chosen = chosen_scenarios(operators.name, fraction, seed, points * points)
     alphas, t_cs = training_axes(operators, points)
     t = output_times(operators)
     rows, columns = np.divmod(chosen, points)
@@ -119,3 +124,10 @@ def training_set(
             f"{operators.name}: the fast integrator failed on a training scenario; check the machine data."
         )
     return ScenarioSet(operators.name, alphas[rows], t_cs[columns], t, states, fraction, seed, points)
+
+
+def _over_conditions(operators: PhaseOperators, family: OperatorFamily, fraction: float, seed: int) -> ScenarioSet:
+    alpha, t_c, conditions = scenario_places(operators, family, seed)
+    kept = chosen_scenarios(operators.name, fraction, seed, len(alpha))
+    t, states = simulate_places(operators, family, alpha[kept], t_c[kept], conditions[kept])
+    return ScenarioSet(operators.name, alpha[kept], t_c[kept], t, states, fraction, seed, PER_AXIS, conditions[kept])
