@@ -129,6 +129,9 @@ class Point:
         return dict(zip(self.names, self.values, strict=True))
 
 
+OWN_POINT = Point()  # the case's own, of a contingency without conditions
+
+
 def parse_at(texts: Iterable[str]) -> dict[str, float]:
     """`load=1.1` as the user writes conditions; each name once."""
     given: dict[str, float] = {}

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from contingencies.conditions import Point
+from contingencies.conditions import OWN_POINT, Point
 from contingencies.errors import Problems
 from contingencies.library import Contingency
 from contingencies.network import Complex, Float, Int, Network, solve_network
@@ -65,6 +65,7 @@ class PhaseOperators:
     removed_branches: tuple[int, ...]
     network: Network
     machine_buses: tuple[int, ...]  # printed numbers
+    point: Point = OWN_POINT  # the operating point, where the contingency has conditions
     family: "OperatorFamily | None" = None  # the same over the conditions, where a surrogate is to learn them
     tripped_machines: tuple[int, ...] = ()  # gone from clearing on: no current, no P_m, angles no longer count
 
@@ -122,7 +123,8 @@ def compile_contingency(contingency: Contingency, point: Point | None = None) ->
     from contingencies.point_networks import at_position, point_networks
 
     values = np.array(point.values)
-    return compile_spec(at_position(contingency, values), Reduction.of(point_networks(contingency).at(values)))
+    reduction = Reduction.of(point_networks(contingency).at(values))
+    return replace(compile_spec(at_position(contingency, values), reduction), point=point)
 
 
 def compile_spec(contingency: Contingency, reduction: Reduction) -> PhaseOperators:

@@ -9,12 +9,13 @@ the fault point along its line.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
 from contingencies.cases import read_case
-from contingencies.conditions import Axis, LoadGroup, Point, check_names, point_at
-from contingencies.errors import Problems, SpecError
+from contingencies.conditions import OWN_POINT, Axis, Conditions, LoadGroup, Point, check_names, point_at
+from contingencies.errors import Problems, SpecError, UsageError
 from contingencies.formats.case import Case
 from contingencies.formats.energised import bus_kinds, energised
 from contingencies.formats.tables import SLACK, Float, Int
@@ -114,7 +115,22 @@ def point_of(contingency: Contingency, given: Mapping[str, float]) -> Point:
     """The operating point of given conditions; the others have the case's own values, which must be in range."""
     axes = axes_of(contingency)
     check_names(contingency.name, axes, given)
-    return point_at(contingency.name, axes, given, point_networks(contingency).own) if axes else Point()
+    return point_at(contingency.name, axes, given, point_networks(contingency).own) if axes else OWN_POINT
+
+
+def solve_at(contingency: Contingency, given: Mapping[str, float]) -> Network:
+    """The network of a contingency's system at loads and dispatch of any contingency's liking, conditions or not."""
+    block: dict[str, Any] = {"generation": {}}
+    for name, value in given.items():
+        if name == "load" and value > 0:
+            block["load"] = (0.5 * value, 2.0 * value)
+        elif name.startswith("generation.") and name.partition(".")[2].isascii() and name.partition(".")[2].isdigit():
+            block["generation"][name.partition(".")[2]] = (value - 1.0, value + 1.0)
+        else:
+            raise UsageError(f"a system has no condition {name[:60]!r} = {value:g}; use load > 0 and generation.BUS.")
+    free = replace(contingency, spec=contingency.spec.model_copy(update={"conditions": Conditions(**block)}))
+    networks = PointNetworks.of(free)
+    return networks.at(np.array([given[axis.name] for axis in networks.axes]))
 
 
 def at_position(contingency: Contingency, values: Float) -> Contingency:

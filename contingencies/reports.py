@@ -90,6 +90,7 @@ def describe_cct(operators: PhaseOperators, answer: CCT) -> dict[str, Any]:
         "D_pu": _rounded(operators.D),
         **_fault(operators, answer.alpha),
         **({} if answer.stable is None else {"stable_t_c_s": [_rounded(interval) for interval in answer.stable]}),
+        **({"at": operators.point.to_dict()} if operators.point.names else {}),
     }
 
 
@@ -105,7 +106,8 @@ def cct_sentence(operators: PhaseOperators, answer: CCT) -> str:
     again = "; some later clearing instants are stable again" if answer.restabilises else ""
     low, high = operators.severity
     outside = "" if in_domain(operators, answer.alpha) else f"; outside the studied severities {low:g} to {high:g}"
-    return f"{operators.name}  alpha {answer.alpha:g}  {text}{again}{outside}  [{answer.reference}]"
+    at = f"  at {operators.point}" if operators.point.names else ""
+    return f"{operators.name}  alpha {answer.alpha:g}{at}  {text}{again}{outside}  [{answer.reference}]"
 
 
 def interval_sentence(operators: PhaseOperators, answer: CCT) -> str:

@@ -33,6 +33,7 @@ class Trajectories:
     t_c: np.ndarray
     t: np.ndarray
     states: np.ndarray
+    conditions: np.ndarray | None = None
 
 
 @cache

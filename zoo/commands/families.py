@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.options import FINITE, csv_option, executor_options, file_option, json_option, required_option
+from zoo.commands.options import FINITE, at_option, csv_option, executor_options, file_option, json_option, required_option
 from zoo.commands.output import check_csv, print_json, write_csv
 from zoo.commands.progress import progress
 from zoo.commands.recipes import recipe_of, recipe_options, severity_option
@@ -86,6 +86,7 @@ def generate_contingencies(
 @recipe_options()
 @click.option("--alpha", type=FINITE, default=1.0, show_default=True, help="Severity; 1 is the whole fault.")
 @required_option
+@at_option
 @click.option(
     "--reference",
     type=click.Choice(["strict", "fast", "dae"]),
@@ -103,6 +104,7 @@ def screen(
     clearing: str,
     alpha: float,
     required_ms: float | None,
+    at: tuple[str, ...],
     reference: "Reference",
     jobs: int | None,
     cluster: str | None,
@@ -117,10 +119,12 @@ def screen(
     are cleared come first, then finite CCTs, then members that stay in step throughout the window, those that came
     closest to losing it first. Faults are bolted unless told otherwise.
     """
+    from contingencies.conditions import parse_at
     from contingencies.families import generate_family
     from contingencies.library import load_system
     from contingencies.network import solve_network
     from contingencies.operators import compile_family
+    from contingencies.point_networks import solve_at
     from contingencies.protection import judge
     from contingencies.reduction import reduce_network
     from zoo.studies import screening
@@ -132,13 +136,16 @@ def screen(
     _check_figure(plot)
     loaded = load_system(system)
     family = generate_family(loaded, recipe)
-    operators = compile_family(family.members, reduce_network(solve_network(loaded)))
+    given = parse_at(at)
+    network = solve_at(family.members[0], given) if given and family.members else solve_network(loaded)
+    operators = compile_family(family.members, reduce_network(network))
     with progress(loaded.name) as display:
         answers = screening.screen(operators, alpha, reference, executor, display)
+    where = "".join(f", {name}={value:g}" for name, value in given.items())
     verdicts = [
         None if required_ms is None else judge(a.status, a.duration, recipe.window, 1e-3 * required_ms) for a in answers
     ]
-    title = f"{loaded.name}: {_studied(recipe)}, {clearing}, severity {alpha:g}"
+    title = f"{loaded.name}: {_studied(recipe)}, {clearing}, severity {alpha:g}{where}"
     if plot:
         from zoo.plots import save_figure
 
@@ -159,6 +166,7 @@ def screen(
                 "fault": fault,
                 "severity_1_is": recipe.fault_words,
                 "clearing": clearing,
+                **({"at": given} if given else {}),
                 "answers": [
                     answer.report() | assumed | _verdict_report(verdict)
                     for answer, verdict in zip(answers, verdicts, strict=True)

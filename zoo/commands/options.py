@@ -188,6 +188,15 @@ def alpha_option(default: str = "", required: bool = False) -> Decorator:
     )
 
 
+at_option = click.option(
+    "--at",
+    "at",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A condition, as load=1.1 or generation.2=35; one option each. Default: the case's own value.",
+)
+
+
 def parse_severities(texts: Iterable[str]) -> list[float]:
     """`0.9`, or `0.5:1.0:0.01` for a range with both ends."""
     from contingencies.errors import UsageError

@@ -9,6 +9,7 @@ from contingencies.tables import csv_text
 from zoo.commands.options import (
     FINITE,
     alpha_option,
+    at_option,
     csv_option,
     file_option,
     json_option,
@@ -42,6 +43,7 @@ reference_option = click.option(
 @click.argument("name")
 @click.option("--alpha", type=FINITE, required=True, help="Severity.")
 @click.option("--t-c", type=FINITE, required=True, help="Clearing instant on the simulation clock, s.")
+@at_option
 @reference_option
 @click.option("--plot", type=file_option, help="Write a figure of angles and speeds (PNG, SVG or PDF).")
 @csv_option("the trajectory")
@@ -51,6 +53,7 @@ def simulate(
     name: str,
     alpha: float,
     t_c: float,
+    at: tuple[str, ...],
     reference: "Reference",
     plot: Path | None,
     csv_file: str | None,
@@ -59,13 +62,11 @@ def simulate(
     as_json: bool,
 ) -> None:
     """Simulate one scenario of contingency NAME and say whether it stays in step."""
-    from contingencies.operators import compile_contingency
     from contingencies.references import reference_trajectory
     from contingencies.trajectories import trajectory_csv
-    from zoo.lookup import find_contingency
 
     check_csv(csv_file, as_json)
-    operators = compile_contingency(find_contingency(name, home, registry))
+    operators = _compiled(name, at, home, registry)
     trajectory = reference_trajectory(operators, alpha, t_c, reference)
     if plot:
         from zoo.plots import plot_trajectory, save_figure
@@ -78,11 +79,24 @@ def simulate(
         print_json(summary)
         return
     verdict = "stable" if summary["stable"] else "UNSTABLE"
+    where = f"  at {operators.point}" if operators.point.names else ""
     click.echo(
-        f"{name}  alpha {alpha:g}  t_c {t_c:g} s  {verdict}: largest separation "
+        f"{name}  alpha {alpha:g}  t_c {t_c:g} s{where}  {verdict}: largest separation "
         f"{summary['max_separation_rad']:.4f} rad at {summary['at_s']:.3f} s "
         f"(limit {operators.max_separation:.4f})  [{reference}]"
     )
+
+
+def _compiled(name: str, at: tuple[str, ...], home: str, registry: str | None) -> "PhaseOperators":
+    """Operators of a contingency at the operating point that --at gives."""
+    from contingencies.conditions import parse_at
+    from contingencies.operators import compile_contingency
+    from contingencies.point_networks import axes_of, point_of
+    from zoo.lookup import find_contingency
+
+    given, contingency = parse_at(at), find_contingency(name, home, registry)
+    point = point_of(contingency, given) if given or axes_of(contingency) else None
+    return compile_contingency(contingency, point)
 
 
 def _scenario_summary(
@@ -104,12 +118,14 @@ def _scenario_summary(
         "machines": list(operators.machine_buses),
         "final_delta_rad": trajectory.delta[-1].tolist(),
         "final_omega_pu": trajectory.omega[-1].tolist(),
+        **({"at": operators.point.to_dict()} if operators.point.names else {}),
     }
 
 
 @click.command("reference-cct")
 @click.argument("name")
 @alpha_option()
+@at_option
 @click.option("--curve", is_flag=True, help=f"The whole boundary, at {CURVE_POINTS} severities.")
 @reference_option
 @click.option("--intervals", is_flag=True, help="Every stable interval of clearing instants, not only the first.")
@@ -120,6 +136,7 @@ def _scenario_summary(
 def reference_cct(
     name: str,
     alphas: tuple[str, ...],
+    at: tuple[str, ...],
     curve: bool,
     reference: "Reference",
     intervals: bool,
@@ -137,10 +154,8 @@ def reference_cct(
 
     from contingencies import references
     from contingencies.errors import UsageError
-    from contingencies.operators import compile_contingency
     from contingencies.reports import cct_sentence, describe_cct, interval_sentence
     from contingencies.stability import boundary_of, check_scenario
-    from zoo.lookup import find_contingency
 
     if bool(alphas) == curve:
         raise UsageError("give either --alpha A or --curve.")
@@ -148,7 +163,7 @@ def reference_cct(
     if plot and not curve:
         raise UsageError("--plot draws the whole boundary; add --curve.")
     given = parse_severities(alphas)
-    operators = compile_contingency(find_contingency(name, home, registry))
+    operators = _compiled(name, at, home, registry)
     severities = np.linspace(*operators.severity, CURVE_POINTS) if curve else np.array(given)
     for value in severities:
         check_scenario(operators, float(value))
