@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.options import FINITE, at_option, csv_option, executor_options, file_option, json_option, required_option
+from zoo.commands.options import (
+    FINITE,
+    at_option,
+    csv_option,
+    executor_options,
+    file_option,
+    json_option,
+    required_option,
+)
 from zoo.commands.output import check_csv, print_json, write_csv
 from zoo.commands.progress import progress
 from zoo.commands.recipes import recipe_of, recipe_options, severity_option
