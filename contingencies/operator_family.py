@@ -13,12 +13,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from contingencies.conditions import Axis, limits_of
 from contingencies.errors import SolverError, SpecError, UsageError
 from contingencies.library import Contingency
 from contingencies.network import Complex, Float, Int, Network
 from contingencies.operators import PhaseOperators, compile_contingency, compile_family, severity_law
 from contingencies.point_networks import PointNetworks, axes_of, point_networks
+from contingencies.points import Axis, limits_of
 from contingencies.reduction import Reduction
 from contingencies.smooth_fit import Array, Parts, SmoothFit, fit_smooth, stacked
 

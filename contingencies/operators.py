@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from contingencies.conditions import OWN_POINT, Point
 from contingencies.errors import Problems
 from contingencies.library import Contingency
 from contingencies.network import Complex, Float, Int, Network, solve_network
 from contingencies.network_changes import FaultPoint, NetworkChange
+from contingencies.points import OWN_POINT, Point
 from contingencies.reduction import BusTransfers, Reduction, reduce_network
 from contingencies.severity import admittance_law, fault_coefficient, impedance_law
 from contingencies.spec import Window

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from contingencies.cases import read_case
-from contingencies.conditions import OWN_POINT, Axis, Conditions, LoadGroup, Point, check_names, point_at
+from contingencies.conditions import Conditions, LoadGroup
 from contingencies.errors import Problems, SpecError, UsageError
 from contingencies.formats.case import Case
 from contingencies.formats.energised import bus_kinds, energised
@@ -22,6 +22,7 @@ from contingencies.formats.tables import SLACK, Float, Int
 from contingencies.library import Contingency
 from contingencies.network import Network, known_buses
 from contingencies.operating_point import network_at
+from contingencies.points import OWN_POINT, Axis, Point, check_names, point_at
 from contingencies.power_flow import PowerFlow, Solution
 from contingencies.spec import LineFault
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from contingencies.conditions import Axis, sample_points
 from contingencies.errors import SolverError
+from contingencies.points import Axis, sample_points
 
 Array = Any  # numpy.ndarray or torch.Tensor
 Parts = dict[str, Array]

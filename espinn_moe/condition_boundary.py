@@ -19,6 +19,9 @@ from espinn_moe.chained import Chained
 from espinn_moe.margins import HARD, Angles, MarginProbe, Rows
 from espinn_moe.sensitivity import MIN_SLOPE_RAD_PER_S
 
+EDGE_STRETCH = 1.2  # how far beyond the severities it was trained on a surrogate's edge is looked for
+EDGE_HALVINGS = 30  # to 1e-9 of the severity
+
 
 def point_angles(surrogate: Chained, alpha: Float, conditions: Float, member: int = 0) -> Angles:
     """Rotor angles of a surrogate at severities (a,) and conditions (a, d), for a `MarginProbe`."""
@@ -47,6 +50,31 @@ def point_boundary(
     alpha, conditions = checked_severities(operators, alpha), np.asarray(conditions, dtype=float)
     probe = MarginProbe(point_angles(surrogate, alpha, conditions, member), operators, HARD)
     return boundary_of_probe(probe, alpha, "learned-hard", report)
+
+
+def learned_edges(surrogate: Chained, conditions: Float, member: int = 0) -> Float:
+    """Severities (m,) at which clearing at the end of the window becomes unstable at conditions (m, d).
+
+    Returns
+    -------
+    array (m,)
+        inf where even severities beyond the studied ones stay stable.
+    """
+    operators = surrogate.members[member]
+    last = np.full((len(conditions), 1), operators.window.t_c[1])
+    most = operators.severity[1] * (1.0 if operators.fault_bend == 0 else EDGE_STRETCH)
+    low, high = np.zeros(len(conditions)), np.full(len(conditions), most)
+
+    def unstable(alpha: Float) -> np.ndarray:
+        probe = MarginProbe(point_angles(surrogate, alpha, conditions, member), operators, HARD)
+        return np.asarray(probe.signs(last)[:, 0] >= 0)
+
+    never = ~unstable(high)
+    for _ in range(EDGE_HALVINGS):
+        middle = 0.5 * (low + high)
+        beyond = unstable(middle)
+        low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
+    return np.where(never, np.inf, high)
 
 
 @dataclass(frozen=True)

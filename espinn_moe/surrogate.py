@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contingencies.conditions import Axis
 from contingencies.errors import UsageError
 from contingencies.operators import PhaseOperators
+from contingencies.points import Axis
 
 Member = int | Tensor  # index into Surrogate.members; a tensor of indices broadcasts with the other arguments
 

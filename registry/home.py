@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from contingencies.errors import ConflictError, IntegrityError
-from espinn_moe.head import Head
+from espinn_moe.condition_head import AnyHead, read_head
 from registry.artifacts import Artifacts
 from registry.engine import Database, open_database
 from registry.records import CheckpointRecord, ContingencyRecord, DeploymentRecord, HeadRecord, SystemRecord
@@ -116,7 +116,7 @@ class Home:
     def add_head(
         self,
         contingency: ContingencyRecord,
-        head: Head,
+        head: AnyHead,
         measured: Measured,
         checkpoint_id: int | None = None,
         detail: Mapping[str, object] | None = None,
@@ -127,13 +127,13 @@ class Home:
             digest = self.artifacts.put(content)
             return heads.add(self.database, contingency.id, head, digest, len(content), measured, checkpoint_id, detail)
 
-    def load_head(self, row: HeadRecord) -> Head:
+    def load_head(self, row: HeadRecord) -> AnyHead:
         """The head of a row, verified.
 
         It must say that it answers for the row's contingency. Heads of versions before 0.2 say nothing: for them the
         row's own digest vouches, which covers both the contingency and the file.
         """
-        head = Head.from_bytes(self.artifacts.get(row.digest))
+        head = read_head(self.artifacts.get(row.digest))
         if head.kind != row.kind or head.severity != (row.severity_low, row.severity_high):
             raise IntegrityError(f"head {row.id} is not what its row says; distill it again.")
         if head.contingency_sha256 not in (None, row.contingency.sha256):

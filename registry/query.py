@@ -8,15 +8,18 @@ months. Nothing here imports torch, pandapower or mlflow.
 import os
 import threading
 import weakref
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from contingencies.errors import UsageError
+from contingencies.points import check_names
+from espinn_moe.condition_head import AnyHead, ConditionHead
 from espinn_moe.head import STATUSES, Array, Codes, Head
 from registry.changes import Changes, changes_of
 from registry.home import DEFAULT_HOME, Home
@@ -46,7 +49,7 @@ class CCTAnswers:
     cct: Array  # s, NaN unless finite
     status_code: Codes  # index into `espinn_moe.head.STATUSES`
     t_f: float
-    error_bound: float | None  # s, for the finite ones
+    error_bound: float | Array | None  # s, for the finite ones; one for each answer over conditions
     head: int
     checkpoint: int | None
     contingency_version: int
@@ -66,13 +69,44 @@ class CCTAnswers:
 class Deployed(NamedTuple):
     """A loaded head with its provenance."""
 
-    head: Head
+    head: AnyHead
     head_id: int
     checkpoint_id: int | None
     version: int
 
 
 _open: "weakref.WeakSet[Registry]" = weakref.WeakSet()
+
+
+def at_point(deployed: Deployed, name: str, alpha: float, conditions: Mapping[str, Any]) -> "CCTAnswer | CCTAnswers":
+    """The answer at an operating point; conditions that are arrays make many answers."""
+    head, head_id, checkpoint_id, version = deployed
+    if not isinstance(head, ConditionHead):
+        check_names(name, (), conditions)
+        raise UsageError(f"{name} has no conditions; leave them out.")
+    values = head.values(conditions, name)
+    if any(np.ndim(value) for value in values):
+        return at_points(deployed, name, np.asarray(alpha), conditions)
+    try:
+        cct, status, bound = head.bounded(alpha, [float(value) for value in values])
+    except (TypeError, ValueError):
+        raise UsageError(f"{name}: a condition is not a number; give numbers.") from None
+    return CCTAnswer(cct, None if cct is None else cct - head.t_f, status, bound, head_id, checkpoint_id, version)
+
+
+def at_points(deployed: Deployed, name: str, alpha: Array, conditions: Mapping[str, Any]) -> CCTAnswers:
+    """Answers at severities and conditions that broadcast with each other."""
+    head, head_id, checkpoint_id, version = deployed
+    if not isinstance(head, ConditionHead):
+        check_names(name, (), conditions)
+        raise UsageError(f"{name} has no conditions; leave them out.")
+    try:
+        columns = [np.asarray(value, dtype=np.float64) for value in head.values(conditions, name)]
+        severities, *columns = np.broadcast_arrays(alpha, *columns)
+    except (TypeError, ValueError):
+        raise UsageError(f"{name}: severities and conditions are not numbers of one shape; give such.") from None
+    cct, code, bound = head.bounded_answers(severities, np.stack(columns, -1))
+    return CCTAnswers(name, severities, cct, code, head.t_f, bound, head_id, checkpoint_id, version)
 
 
 class Registry:
@@ -84,7 +118,7 @@ class Registry:
         self._changes: Changes = changes_of(home.database)
         self._stamp: object = None
         self._current: dict[tuple[str, str], Deployed] = {}  # valid until something changes
-        self._heads: dict[tuple[int, str], Head] = {}  # immutable, by row and digest
+        self._heads: dict[tuple[int, str], AnyHead] = {}  # immutable, by row and digest
         _open.add(self)
 
     @staticmethod
@@ -118,15 +152,19 @@ class Registry:
     # --- questions ----------------------------------------------------------------------------
 
     @overload
-    def cct(self, name: str, alpha: float, alias: str = ...) -> CCTAnswer: ...
+    def cct(self, name: str, alpha: float, alias: str = ..., **conditions: float) -> CCTAnswer: ...
     @overload
-    def cct(self, name: str, alpha: ArrayLike, alias: str = ...) -> CCTAnswers: ...
+    def cct(self, name: str, alpha: ArrayLike, alias: str = ..., **conditions: ArrayLike) -> CCTAnswers: ...
     @overload
-    def cct(self, name: list[str] | tuple[str, ...], alpha: float, alias: str = ...) -> list[CCTAnswer]: ...
+    def cct(
+        self, name: list[str] | tuple[str, ...], alpha: float, alias: str = ..., **conditions: float
+    ) -> list[CCTAnswer]: ...
     @overload
-    def cct(self, name: list[str] | tuple[str, ...], alpha: ArrayLike, alias: str = ...) -> list[CCTAnswers]: ...
+    def cct(
+        self, name: list[str] | tuple[str, ...], alpha: ArrayLike, alias: str = ..., **conditions: ArrayLike
+    ) -> list[CCTAnswers]: ...
 
-    def cct(self, name, alpha, alias=PRODUCTION):  # type: ignore[no-untyped-def]
+    def cct(self, name, alpha, alias=PRODUCTION, **conditions):  # type: ignore[no-untyped-def]
         """The critical clearing time of a contingency by its deployed head.
 
         Parameters
@@ -137,13 +175,16 @@ class Registry:
             Severity; a number gives a `CCTAnswer`, an array a `CCTAnswers`.
         alias : str
             Which deployment answers.
+        conditions : float or array
+            Operating point, as `load=1.1` or `**{"generation.2": 35.0}`; arrays go with alpha, and one that is left
+            out has the case's own value. Outside their ranges the answer is out-of-domain.
 
         Raises
         ------
         NotFoundError
             No such contingency, or nothing deployed under the alias.
         UsageError
-            alpha is not finite.
+            alpha is not finite, or a condition is not known.
         """
         if type(alpha) is float and type(name) is str:  # the hot path: one question, some microseconds
             stamp = self._changes.stamp()
@@ -151,24 +192,29 @@ class Registry:
                 self._forget(stamp)
             deployed = self._current.get((name, alias)) or self._look_up(name, alias)
             head, head_id, checkpoint_id, version = deployed
+            if conditions or type(head) is not Head:
+                return at_point(deployed, name, alpha, conditions)
             cct, status = head.answer(alpha)
             if cct is None:
                 return CCTAnswer(None, None, status, None, head_id, checkpoint_id, version)
             return CCTAnswer(cct, cct - head.t_f, status, head.error_bound_s, head_id, checkpoint_id, version)
         if not isinstance(name, str):
-            return [self.cct(one, alpha, alias) for one in name]
+            return [self.cct(one, alpha, alias, **conditions) for one in name]
         if isinstance(alpha, bool | np.bool_ | str | bytes) or alpha is None:
             raise UsageError(f"alpha = {alpha!r} is not a severity; give a number or an array of numbers.")
         if isinstance(alpha, int | float | np.integer | np.floating):
-            return self.cct(name, float(alpha), alias)
-        return self._many(name, alpha, alias)
+            return self.cct(name, float(alpha), alias, **conditions)
+        return self._many(name, alpha, alias, conditions)
 
-    def _many(self, name: str, alpha: ArrayLike, alias: str) -> CCTAnswers:
+    def _many(self, name: str, alpha: ArrayLike, alias: str, conditions: Mapping[str, ArrayLike]) -> CCTAnswers:
         try:
             severities = np.asarray(alpha, dtype=np.float64)
         except (TypeError, ValueError):
             raise UsageError("alpha holds something that is not a number; give an array of severities.") from None
-        head, head_id, checkpoint_id, version = self.deployed(name, alias)
+        deployed = self.deployed(name, alias)
+        head, head_id, checkpoint_id, version = deployed
+        if conditions or type(head) is not Head:
+            return at_points(deployed, name, severities, conditions)
         cct, code = head.answers(severities)
         return CCTAnswers(name, severities, cct, code, head.t_f, head.error_bound_s, head_id, checkpoint_id, version)
 
@@ -179,7 +225,7 @@ class Registry:
             self._forget(stamp)
         return self._current.get((name, alias)) or self._look_up(name, alias)
 
-    def head(self, record: HeadRecord) -> Head:
+    def head(self, record: HeadRecord) -> AnyHead:
         """A stored head, deployed or not; each is read and verified once."""
         key = (record.id, record.digest)
         head = self._heads.get(key)

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from espinn_moe.head import Array, Head
+from espinn_moe.condition_head import AnyHead
+from espinn_moe.head import Array
 from registry.records import HeadRecord
 
 POINTS = 161  # of a finite interval; denser towards both ends, where a boundary is steepest
@@ -23,7 +24,7 @@ class Curve:
     error_bound_s: float | None
 
 
-def curve_of(head: Head) -> Curve:
+def curve_of(head: AnyHead) -> Curve:
     """The curve of a head."""
     low, high = head.severity
     step = SLOPE_STEP * (high - low)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from sqlalchemy import select
 
 from contingencies.errors import NotFoundError
-from espinn_moe.head import Head
+from espinn_moe.condition_head import AnyHead
 from espinn_moe.head_errors import Errors
 from registry.engine import Database
 from registry.records import HeadRecord
@@ -45,7 +45,7 @@ class Measured:
 def add(
     database: Database,
     contingency_id: int,
-    head: Head,
+    head: AnyHead,
     digest: str,
     size: int,
     measured: Measured,

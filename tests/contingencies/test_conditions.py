@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from contingencies.conditions import Axis, parse_at, point_at, sample_points
 from contingencies.errors import SpecError, UsageError
 from contingencies.library import Contingency, load_contingencies, load_contingency
+from contingencies.points import Axis, parse_at, point_at, sample_points
 from contingencies.spec_files import contingency_text
 from tests.cases import write_contingency
 

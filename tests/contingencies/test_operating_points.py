@@ -5,12 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from contingencies.conditions import Conditions, Point, sample_points
+from contingencies.conditions import Conditions
 from contingencies.errors import SpecError, UsageError
 from contingencies.library import load_contingency
 from contingencies.operator_family import operator_families, operator_family
 from contingencies.operators import compile_contingency, compile_members
 from contingencies.point_networks import axes_of, point_networks, point_of
+from contingencies.points import Point, sample_points
 from contingencies.references import reference_cct
 from contingencies.smooth_fit import fit_smooth, total_degree
 from contingencies.swing import electrical_power

@@ -127,12 +127,12 @@ def screen(
     are cleared come first, then finite CCTs, then members that stay in step throughout the window, those that came
     closest to losing it first. Faults are bolted unless told otherwise.
     """
-    from contingencies.conditions import parse_at
     from contingencies.families import generate_family
     from contingencies.library import load_system
     from contingencies.network import solve_network
     from contingencies.operators import compile_family
     from contingencies.point_networks import solve_at
+    from contingencies.points import parse_at
     from contingencies.protection import judge
     from contingencies.reduction import reduce_network
     from zoo.studies import screening

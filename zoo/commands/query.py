@@ -8,6 +8,7 @@ from contingencies.tables import csv_text
 from zoo.commands.options import (
     alias_option,
     alpha_option,
+    at_option,
     csv_option,
     json_option,
     parse_severities,
@@ -36,6 +37,7 @@ FIELDS = (
 @click.command()
 @click.argument("names", nargs=-1, required=True)
 @alpha_option(required=True)
+@at_option
 @alias_option
 @required_option
 @csv_option("one row per answer")
@@ -44,6 +46,7 @@ FIELDS = (
 def cct(
     names: tuple[str, ...],
     alphas: tuple[str, ...],
+    at: tuple[str, ...],
     alias: str,
     required_ms: float | None,
     csv_file: str | None,
@@ -58,10 +61,12 @@ def cct(
     NAMES, one without a deployed head has the status no-head and the exit code is 3; the others are answered.
     """
     from contingencies.errors import NotFoundError, Problems
+    from contingencies.points import parse_at
     from registry.query import Registry
 
     check_csv(csv_file, as_json)
-    severities = parse_severities(alphas)
+    severities, given = parse_severities(alphas), parse_at(at)
+    where = {"at": given} if given else {}
     answers: list[dict[str, Any]] = []
     newer: dict[str, int | None] = {}
     silent = Problems()  # names that nobody answers for
@@ -69,9 +74,9 @@ def cct(
         for name in names:
             try:
                 for alpha in severities:
-                    a = opened.cct(name, alpha, alias)
+                    a = opened.cct(name, alpha, alias, **given)
                     answer = (name, alpha, a.status, a.cct, a.duration, a.error_bound, a.head, a.checkpoint)
-                    answers.append(dict(zip(FIELDS, (*answer, a.contingency_version), strict=True)))
+                    answers.append(dict(zip(FIELDS, (*answer, a.contingency_version), strict=True)) | where)
                 newer[name] = _newer_version(opened, name, answers)
             except NotFoundError as error:
                 if len(names) == 1:
@@ -83,7 +88,9 @@ def cct(
     for name, version in newer.items():
         if version:
             click.echo(f"Note: {name} version {version} is registered, but an older version's head answers.", err=True)
-    printed = csv_file is not None and write_csv(csv_file, csv_text(_columns(answers), answers))
+    rows = [answer | {f"at_{name}": value for name, value in given.items()} for answer in answers]
+    columns = [*_columns(answers), *(f"at_{name}" for name in given)]
+    printed = csv_file is not None and write_csv(csv_file, csv_text(columns, rows))
     if as_json:
         print_json(answers[0] if len(answers) == 1 else answers)
     elif not printed:
@@ -136,7 +143,8 @@ def _verdict_words(answer: dict[str, Any]) -> str:
 
 
 def _line(answer: dict[str, Any]) -> str:
-    start = f"{answer['contingency']}  alpha {answer['alpha']:g}  "
+    at = ", ".join(f"{name}={value:g}" for name, value in answer.get("at", {}).items())
+    start = f"{answer['contingency']}  alpha {answer['alpha']:g}  {f'at {at}  ' if at else ''}"
     if answer["head"] is None:
         return f"{start}{answer['status']}"
     source = "reference" if answer["checkpoint"] is None else f"checkpoint {answer['checkpoint']}"

@@ -89,9 +89,9 @@ def simulate(
 
 def _compiled(name: str, at: tuple[str, ...], home: str, registry: str | None) -> "PhaseOperators":
     """Operators of a contingency at the operating point that --at gives."""
-    from contingencies.conditions import parse_at
     from contingencies.operators import compile_contingency
     from contingencies.point_networks import axes_of, point_of
+    from contingencies.points import parse_at
     from zoo.lookup import find_contingency
 
     given, contingency = parse_at(at), find_contingency(name, home, registry)

@@ -13,8 +13,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from contingencies.errors import UsageError
+from contingencies.operator_family import OperatorFamily
 from contingencies.references import reference_boundary
 from contingencies.stability import Boundary
+from espinn_moe.condition_head import AnyHead
 from espinn_moe.head import STATUSES, UNCERTAIN, Array, Head, HeadKind
 from espinn_moe.head_errors import draw_severities, errors_against
 from espinn_moe.head_fit import SCAN, fit_head
@@ -53,7 +56,7 @@ DEFAULT = HeadSettings()
 class Distilled:
     """A head with its bound, and what was measured."""
 
-    head: Head
+    head: AnyHead
     measured: Measured
     evaluations: int
     strict: Boundary  # where the strict ODE was asked, and what it said
@@ -71,6 +74,8 @@ def distill_boundary(source: Source, settings: HeadSettings = DEFAULT, report: R
         Hears how many severities have been asked, of about how many.
     """
     boundary, operators, seed = source.boundary, source.operators, settings.seed
+    if operators.family is not None:
+        return distill_family(source, operators.family, settings, report)
     network = None
     if settings.kind == "network":
         from espinn_moe.head_network import train
@@ -97,6 +102,21 @@ def distill_boundary(source: Source, settings: HeadSettings = DEFAULT, report: R
     looked = reference_boundary(operators, np.linspace(*head.severity, LOOKS), "fast")
     measured = Measured(reconstruction, reference, errors_against(head, truth), compare_statuses(head, looked))
     return Distilled(replace(head, error_bound_s=bound), measured, fit.evaluations, truth)
+
+
+def distill_family(source: Source, family: OperatorFamily, settings: HeadSettings, report: Report) -> Distilled:
+    """A head over conditions and what was measured of it, over the whole domain."""
+    from zoo.heads.condition_distill import distill_points, reference_points_source, surrogate_points_source
+
+    if settings.kind != "chebyshev":
+        raise UsageError(f"{family.base.name} has conditions, for which there is one kind of head; leave --kind out.")
+    points = (
+        reference_points_source(family, report)
+        if source.surrogate is None
+        else surrogate_points_source(source.surrogate, source.member)
+    )
+    head, measured, truth = distill_points(points, family, settings.strict, settings.seed, report=report)
+    return Distilled(head, measured, measured.reconstruction.count, truth)
 
 
 def expected_severities(asked: int) -> int:

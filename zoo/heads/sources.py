@@ -4,9 +4,10 @@ from dataclasses import dataclass, replace
 
 from contingencies.errors import IntegrityError, UsageError
 from contingencies.library import Contingency
-from contingencies.operators import PhaseOperators, compile_contingency
+from contingencies.operators import PhaseOperators, compile_members
 from contingencies.references import reference_boundary
 from espinn_moe.boundary import learned_boundary
+from espinn_moe.chained import Chained
 from espinn_moe.head_samples import BoundaryOf
 from espinn_moe.margins import HARD
 from espinn_moe.surrogate import Surrogate
@@ -24,17 +25,21 @@ class Source:
 
     boundary: BoundaryOf
     operators: PhaseOperators
+    surrogate: Chained | None = None  # of a contingency with conditions; None: the reference itself
+    member: int = 0
 
 
 def reference_source(contingency: Contingency) -> Source:
     """The boundary of the fast reference ODE, which agrees with the strict one within 1e-5 s."""
-    operators = compile_contingency(contingency)
+    operators = compile_members([contingency])[0]
     return Source(lambda alpha: reference_boundary(operators, alpha, "fast"), operators)
 
 
 def surrogate_source(surrogate: Surrogate, member: int = 0) -> Source:
     """The learned boundary of a surrogate: its hard CCTs, by which heads are judged."""
-    return Source(lambda alpha: learned_boundary(surrogate, alpha, member, HARD), surrogate.members[member])
+    known = surrogate if isinstance(surrogate, Chained) else None
+    operators = surrogate.members[member]
+    return Source(lambda alpha: learned_boundary(surrogate, alpha, member, HARD), operators, known, member)
 
 
 def checkpoint_source(home: Home, row: ContingencyRecord, checkpoint: CheckpointRecord) -> Source:

@@ -2,24 +2,32 @@
 
 Both compare hard CCTs of the learned boundary with the fast reduced ODE, which agrees with the
 strict one within 1e-5 s. Training looks at severities of its own grid; the final error uses the
-50 severities in between, which no training set contains.
+50 severities in between, which no training set contains. Over conditions, training looks at the case's own
+operating point, and the final error uses random severities and operating points.
 """
 
 import numpy as np
 import torch
 
 from contingencies.network import Float
+from contingencies.operator_family import OperatorFamily
 from contingencies.operators import PhaseOperators
+from contingencies.point_references import reference_points
+from contingencies.points import Axis, limits_of
 from contingencies.references import reference_boundary
 from contingencies.separation import spread
 from contingencies.stability import TAU_ROOT_S, Boundary
 from contingencies.trajectories import output_times
 from espinn_moe.boundary import learned_boundary
+from espinn_moe.chained import Chained
+from espinn_moe.condition_boundary import point_boundary
 from espinn_moe.margins import HARD
 from espinn_moe.surrogate import Surrogate
 from zoo.judging.metrics import CCTErrors, cct_errors
 from zoo.surrogates.datasets import evaluation_grid, training_axes
 
+POINTS = 60  # random severities and operating points of the final error, where there are conditions
+POINTS_SEED = 7_001
 LOOKS = 12  # severities of a look during training, over all members
 REACH_S = 0.05  # how far from the true CCT a look searches
 PARTS = 4  # into which an interval is cut at a time
@@ -28,8 +36,21 @@ PARTS = 4  # into which an interval is cut at a time
 def unseen_boundaries(surrogate: Surrogate, member: int = 0) -> tuple[Boundary, Boundary]:
     """Hard CCTs of one member and of the fast reference ODE on the 50 unseen severities."""
     operators = surrogate.members[member]
+    if operators.family is not None:
+        return unseen_points(surrogate, operators.family, member)
     alpha = evaluation_grid(operators).unseen_alpha
     return learned_boundary(surrogate, alpha, member, HARD), reference_boundary(operators, alpha)
+
+
+def unseen_points(
+    surrogate: Surrogate, family: OperatorFamily, member: int = 0, count: int = POINTS, seed: int = POINTS_SEED
+) -> tuple[Boundary, Boundary]:
+    """Hard CCTs of one member and of the fast ODE at random severities and operating points."""
+    assert isinstance(surrogate, Chained)
+    axes = (*family.axes, Axis("severity", *family.base.severity))
+    drawn = np.random.default_rng(seed).uniform(*limits_of(axes), (count, len(axes)))
+    alpha, conditions = drawn[:, -1], drawn[:, :-1]
+    return point_boundary(surrogate, alpha, conditions, member), reference_points(family, alpha, conditions)
 
 
 def unseen_errors(surrogate: Surrogate, member: int = 0) -> CCTErrors:

@@ -10,12 +10,12 @@ import zlib
 
 import numpy as np
 
-from contingencies.conditions import Axis, limits_of, sample_points
 from contingencies.errors import SolverError
 from contingencies.network import Float
 from contingencies.ode import FastODE
 from contingencies.operator_family import OperatorFamily
 from contingencies.operators import PhaseOperators
+from contingencies.points import Axis, limits_of, sample_points
 from contingencies.trajectories import output_times
 
 OPERATING_POINTS = 64

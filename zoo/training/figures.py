@@ -38,10 +38,11 @@ def save_training_figures(
         operators = surrogate.members[member]
         alpha, t_c = _shown_scenario(operators, reference)
         trajectories = learned_trajectory(surrogate, alpha, t_c, member), fast_trajectory(operators, alpha, t_c)
-        for kind, figure in (
-            ("boundary", plot_comparison(operators, learned, reference)),
-            ("trajectory", plot_trajectories(operators, trajectories[0], {"reduced ODE": trajectories[1]}, alpha, t_c)),
-        ):
+        swing = plot_trajectories(operators, trajectories[0], {"reduced ODE": trajectories[1]}, alpha, t_c)
+        figures = {"trajectory": swing}
+        if operators.family is None:  # over conditions, severities do not lie on one curve
+            figures = {"boundary": plot_comparison(operators, learned, reference)} | figures
+        for kind, figure in figures.items():
             paths.append(folder / f"{operators.name}-{kind}.png")
             save_figure(figure, paths[-1])
     return paths

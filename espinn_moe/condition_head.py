@@ -1,0 +1,285 @@
+"""A CCT head over severity and conditions: status, CCT and bound for any point of its domain, without torch.
+
+Two small tanh networks, theory.md eqs. (63) and (64): one gives the severity alpha_e at which clearing at the end of
+the window becomes unstable, as a function of the conditions; the other the CCT as a function of the conditions, of
+u = sqrt(alpha - alpha_e), in which it is smooth up to the edge, and of alpha_e. The bound depends on the
+distance to the edge, near which errors are larger. Without conditions the head answers at the case's own point, and so
+serves wherever a head over severity does. Fitting is in `espinn_moe.condition_head_fit`.
+"""
+
+import json
+import math
+from bisect import bisect_right
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from contingencies.errors import IntegrityError, UsageError
+from contingencies.points import Axis, check_names
+from espinn_moe.head import (
+    FINITE,
+    LEFT_CENSORED,
+    MAX_BYTES,
+    OUT_OF_DOMAIN,
+    RIGHT_CENSORED,
+    STATUSES,
+    Array,
+    Codes,
+    Head,
+)
+
+FORMAT = "cct-condition-head/1"
+BLOCK = 4096  # rows per numpy block: hidden layers stay in the second-level cache
+SHOWN = 257  # severities at which the intervals of the case's own point are told apart
+
+
+@dataclass(frozen=True, eq=False)
+class Readout:
+    """A tanh network with one output; scales of inputs and output are part of its first and last layer."""
+
+    weights: tuple[Array, ...]  # (in, out) each
+    biases: tuple[Array, ...]
+
+    def __call__(self, x: Array) -> Array:
+        """Outputs (m,) of inputs (m, in)."""
+        for W, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            x = x @ W
+            x += b
+            np.tanh(x, out=x)
+        out: Array = (x @ self.weights[-1])[:, 0] + self.biases[-1][0]
+        return out
+
+    @cached_property
+    def _layers(self) -> tuple[list[tuple[Array, Array]], Array, float]:
+        hidden = list(zip(self.weights[:-1], self.biases[:-1], strict=True))
+        return hidden, self.weights[-1][:, 0].copy(), float(self.biases[-1][0])
+
+    def one(self, x: Array) -> float:
+        """Output of one row of inputs (in,)."""
+        hidden, last, bias = self._layers
+        for W, b in hidden:
+            x = np.dot(x, W)
+            x += b
+            np.tanh(x, x)
+        return float(np.dot(x, last)) + bias
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionHead:
+    """CCT(alpha, conditions) over a domain, with censoring and a bound that knows the distance to the edge.
+
+    Parameters
+    ----------
+    severity : (low, high)
+        Domain of alpha, both ends included.
+    t_f : float
+        Instant of the fault, s.
+    window : (first, last)
+        Clearing instants studied, s.
+    axes : tuple of Axis
+        Conditions and their ranges.
+    own : tuple of float
+        The case's own values, which stand for conditions that a query leaves out.
+    edge, root : Readout
+        Censoring severity from scaled conditions; CCT from scaled conditions, u and alpha_e.
+    distances, bounds : tuple of float
+        Bounds at 95 % confidence, s: the first up to the first distance alpha - alpha_e, and so on; one more than
+        distances. Empty when none was measured.
+    error_bound_s : float or None
+        The bound over the whole domain, s.
+    contingency_sha256 : str or None
+        The contingency it answers for.
+    """
+
+    severity: tuple[float, float]
+    t_f: float
+    window: tuple[float, float]
+    axes: tuple[Axis, ...]
+    own: tuple[float, ...]
+    edge: Readout
+    root: Readout
+    distances: tuple[float, ...] = ()
+    bounds: tuple[float, ...] = ()
+    error_bound_s: float | None = None
+    contingency_sha256: str | None = None
+
+    kind = "conditions"
+
+    def __post_init__(self) -> None:
+        numbers = [*self.severity, self.t_f, *self.window, *self.own, *self.distances, *self.bounds]
+        numbers += [end for axis in self.axes for end in (axis.low, axis.high)]
+        tensors = [*self.edge.weights, *self.edge.biases, *self.root.weights, *self.root.biases]
+        d = len(self.axes)
+        fits = self.edge.weights[0].shape[0] == d and self.root.weights[0].shape[0] == d + 2 and len(self.own) == d
+        if not fits or not all(map(math.isfinite, numbers)) or not all(np.isfinite(t).all() for t in tensors):
+            raise IntegrityError("head: its networks or its domain are not valid.")
+        if self.bounds and len(self.bounds) != len(self.distances) + 1:
+            raise IntegrityError("head: its bounds do not fit their distances.")
+
+    @property
+    def parameters(self) -> int:
+        """Numbers that the fit determined."""
+        readouts = (self.edge, self.root)
+        return sum(array.size for readout in readouts for array in (*readout.weights, *readout.biases))
+
+    @property
+    def intervals(self) -> list[tuple[float, float, str]]:
+        """Severity intervals with one status each, at the case's own point."""
+        alpha = np.linspace(*self.severity, SHOWN)
+        code = self.answers(alpha)[1]
+        changes = [0, *(1 + np.flatnonzero(np.diff(code))), len(alpha)]
+        ends = [float(self.severity[0]), *(float(0.5 * (alpha[k - 1] + alpha[k])) for k in changes[1:-1])]
+        ends.append(float(self.severity[1]))
+        return [(ends[k], ends[k + 1], STATUSES[code[changes[k]]]) for k in range(len(ends) - 1)]
+
+    @property
+    def finite_intervals(self) -> list[tuple[float, float]]:
+        return [(start, end) for start, end, status in self.intervals if status == "finite"]
+
+    # --- questions ----------------------------------------------------------------------------
+
+    def values(self, given: Mapping[str, Any], name: str = "the head") -> list[Any]:
+        """Values of all conditions in order: those given, else the case's own where these lie in the range."""
+        check_names(name, self.axes, given)
+        for axis, own in zip(self.axes, self.own, strict=True):
+            if axis.name not in given and not axis.holds(own):
+                raise UsageError(
+                    f"{name}: {axis.name} is not given, and the case's own value {own:g} is not in {axis}; give it."
+                )
+        return [given.get(axis.name, own) for axis, own in zip(self.axes, self.own, strict=True)]
+
+    @cached_property
+    def _hot(self) -> tuple[list[tuple[float, float, float, float]], Any, Any]:
+        """Limits and scaling of each condition, and both networks."""
+        limits = [(a.low, a.high, 2.0 / (a.high - a.low), -(a.high + a.low) / (a.high - a.low)) for a in self.axes]
+        return limits, self.edge.one, self.root.one
+
+    def bounded(self, alpha: float, values: Any = None) -> tuple[float | None, str, float | None]:
+        """CCT in s (None unless finite), status, and bound in s, at one severity and point (d,)."""
+        limits, edge, root = self._hot
+        low, high = self.severity
+        inside = low <= alpha <= high
+        x = []
+        for (least, most, scale, shift), value in zip(limits, self.own if values is None else values, strict=True):
+            inside = inside and least <= value <= most
+            x.append(scale * value + shift)
+        if not inside:
+            if not all(map(math.isfinite, (alpha, *x))):
+                raise UsageError(f"alpha = {alpha} or a condition is not a finite number; give finite numbers.")
+            return None, "out-of-domain", None
+        alpha_e = edge(np.array(x))
+        distance = alpha - alpha_e
+        if distance < 0.0:
+            return None, "right-censored", None
+        x += (math.sqrt(distance), alpha_e)
+        cct = root(np.array(x))
+        if cct <= self.window[0]:
+            return None, "left-censored", None
+        bound = self.bounds[bisect_right(self.distances, distance)] if self.bounds else None
+        return min(cct, self.window[1]), "finite", bound
+
+    def answer(self, alpha: float, values: Any = None) -> tuple[float | None, str]:
+        """CCT in s (None unless finite) and status at one severity and point (d,), default the case's own."""
+        cct, status, _ = self.bounded(alpha, values)
+        return cct, status
+
+    def answers(self, alpha: Array, conditions: Array | None = None) -> tuple[Array, Codes]:
+        """CCT in s (NaN unless finite) and status codes of severities (...) at conditions (..., d)."""
+        cct, code, _ = self.bounded_answers(alpha, conditions)
+        return cct, code
+
+    def bounded_answers(self, alpha: Array, conditions: Array | None = None) -> tuple[Array, Codes, Array]:
+        """As `answers`, and the bounds in s (NaN unless finite)."""
+        points = np.array(self.own) if conditions is None else np.asarray(conditions, dtype=np.float64)
+        severities = np.asarray(alpha, dtype=np.float64)
+        shape = np.broadcast_shapes(severities.shape, points.shape[:-1])
+        flat = np.broadcast_to(severities, shape).reshape(-1)
+        rows = np.broadcast_to(points, (*shape, len(self.axes))).reshape(-1, len(self.axes))
+        if not (np.isfinite(flat).all() and np.isfinite(rows).all()):
+            raise UsageError("alpha or a condition is not a finite number; give finite numbers.")
+        cct, code = np.full(flat.shape, np.nan), np.empty(flat.shape, dtype=np.int8)
+        bound = np.full(flat.shape, np.nan)
+        for begin in range(0, flat.size, BLOCK):
+            part = slice(begin, begin + BLOCK)
+            self._block(flat[part], rows[part], cct[part], code[part], bound[part])
+        return cct.reshape(shape), code.reshape(shape), bound.reshape(shape)
+
+    def _block(self, alpha: Array, rows: Array, cct: Array, code: Codes, bound: Array) -> None:
+        low, high = np.array([a.low for a in self.axes]), np.array([a.high for a in self.axes])
+        inside = (alpha >= self.severity[0]) & (alpha <= self.severity[1])
+        inside &= ((rows >= low) & (rows <= high)).all(1)
+        x = np.empty((len(alpha), len(self.axes) + 2))
+        np.multiply(rows, 2.0 / (high - low), out=x[:, :-2])
+        x[:, :-2] -= (high + low) / (high - low)
+        alpha_e = x[:, -1] = self.edge(np.ascontiguousarray(x[:, :-2]))
+        distance = alpha - alpha_e
+        code[:] = np.where(inside, np.where(distance < 0.0, RIGHT_CENSORED, FINITE), OUT_OF_DOMAIN)
+        here = np.flatnonzero(code == FINITE)
+        if not here.size:
+            return
+        inputs = x[here]
+        inputs[:, -2] = np.sqrt(distance[here])
+        found = self.root(inputs)
+        early = found <= self.window[0]
+        code[here[early]] = LEFT_CENSORED
+        cct[here] = np.where(early, np.nan, np.minimum(found, self.window[1]))
+        if self.bounds:
+            bounds = np.array(self.bounds)[np.searchsorted(self.distances, distance[here], side="right")]
+            bound[here] = np.where(early, np.nan, bounds)
+
+    # --- bytes --------------------------------------------------------------------------------
+
+    def to_bytes(self) -> bytes:
+        """The head as JSON; equal heads give equal bytes."""
+        readouts = {
+            name: {"weights": [W.tolist() for W in readout.weights], "biases": [b.tolist() for b in readout.biases]}
+            for name, readout in (("edge", self.edge), ("root", self.root))
+        }
+        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("axes", "edge", "root")}
+        axes = [[axis.name, axis.low, axis.high, axis.unit] for axis in self.axes]
+        card = {"format": FORMAT, "kind": self.kind, "axes": axes, **plain, **readouts}
+        return json.dumps(card, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+    @staticmethod
+    def from_card(card: Mapping[str, Any]) -> "ConditionHead":
+        """A head from the parsed bytes; wrong content is an error of some kind, which the caller words."""
+        if card["format"] != FORMAT:
+            raise IntegrityError(f"head: its format {str(card['format'])[:40]!r} is not known; update cct-zoo.")
+        edge, root = (
+            Readout(
+                tuple(np.array(W, dtype=np.float64) for W in card[name]["weights"]),
+                tuple(np.array(b, dtype=np.float64) for b in card[name]["biases"]),
+            )
+            for name in ("edge", "root")
+        )
+        bound, digest = card["error_bound_s"], card["contingency_sha256"]
+        return ConditionHead(
+            _pair(card["severity"]), float(card["t_f"]), _pair(card["window"]),
+            tuple(Axis(str(name), float(low), float(high), str(unit)) for name, low, high, unit in card["axes"]),
+            tuple(map(float, card["own"])), edge, root,
+            tuple(map(float, card["distances"])), tuple(map(float, card["bounds"])),
+            None if bound is None else float(bound), None if digest is None else str(digest),
+        )  # fmt: skip
+
+
+AnyHead = Head | ConditionHead
+
+
+def read_head(data: bytes) -> AnyHead:
+    """A stored head of any kind; anything else is an IntegrityError, and nothing is executed."""
+    if len(data) <= MAX_BYTES and data[:1] == b"{" and f'"format":"{FORMAT}"'.encode() in data:
+        try:
+            return ConditionHead.from_card(json.loads(data))
+        except IntegrityError:
+            raise
+        except Exception as error:  # whatever the malformed content provokes
+            raise IntegrityError(f"head: cannot be read ({type(error).__name__}); distill it again.") from None
+    return Head.from_bytes(data)
+
+
+def _pair(values: Any) -> tuple[float, float]:
+    low, high = values
+    return float(low), float(high)
