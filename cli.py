@@ -48,6 +48,7 @@ COMMANDS = {  # name -> module of zoo.commands that holds it
     "certify": "certify",
     "simulate": "simulate",
     "reference-cct": "simulate",
+    "sensitivity": "sensitivity",
 }
 
 
