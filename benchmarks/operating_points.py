@@ -1,0 +1,163 @@
+"""CCT over load and dispatch: a chained surrogate, a head, and what a user would do instead, at unseen points.
+
+ieee30-line-3-4-restore with all loads at 0.8 to 1.2 and 10 to 70 MW at bus 2. Errors are against the fast reduced ODE
+on severities and operating points drawn at random, of a seed that nothing was chosen by; times are of the processor,
+one thread. `--minutes 0` leaves out the surrogate, `--queries` is the number behind the coverage.
+"""
+
+import argparse
+import time
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from contingencies.conditions import Conditions
+from contingencies.library import load_contingency
+from contingencies.operator_family import OperatorFamily
+from contingencies.operators import compile_contingency, compile_members
+from contingencies.point_references import reference_points
+from contingencies.points import Point
+from contingencies.references import reference_cct
+from espinn_moe.chained import Chained
+from espinn_moe.condition_boundary import point_boundary
+from espinn_moe.condition_head import ConditionHead
+from espinn_moe.condition_head_fit import draw_rows, edges_of
+from espinn_moe.train import train
+from zoo.heads.condition_distill import distill_points, reference_points_source
+from zoo.surrogates.budgets import plan_for
+from zoo.surrogates.catalogue import create_model, make_objective
+from zoo.surrogates.datasets import training_set
+
+REPORT_SEED = 90_001  # recipes were chosen on seeds 12345 and 99
+CONDITIONS = {"load": (0.8, 1.2), "generation": {"2": (10.0, 70.0)}}
+
+
+def main() -> None:
+    """Print both sides and end with the figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=5.5, help="of training, on the processor's clock")
+    parser.add_argument("--rows", type=int, default=300, help="unseen rows for the surrogate")
+    parser.add_argument("--queries", type=int, default=10_000, help="random queries behind the coverage")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    contingency = load_contingency("ieee30-line-3-4-restore")
+    contingency = replace(
+        contingency, spec=contingency.spec.model_copy(update={"conditions": Conditions.model_validate(CONDITIONS)})
+    )
+    began = time.process_time()
+    members = compile_members([contingency])
+    family = members[0].family
+    assert family is not None
+    print(f"operators: degree {family.fit.degrees.sum(1).max()}, {family.fit.points} power flows, "
+          f"error {family.fit.error:.1e}, {time.process_time() - began:.1f} s")  # fmt: skip
+    figures: dict[str, tuple[float, str]] = {}
+    if options.minutes > 0:
+        figures |= surrogate_figures(members[0], family, options.minutes, options.rows)
+    began = time.process_time()
+    head, _, _ = distill_points(reference_points_source(family), family, strict=0)
+    print(f"head: {head.parameters} parameters, distilled in {time.process_time() - began:.0f} s")
+    figures |= head_figures(head, family, options.queries)
+    rivals(family, head, contingency)
+    for name, (value, unit) in figures.items():
+        print(f"figure {name} {value:.6g} {unit}")
+
+
+def surrogate_figures(operators, family: OperatorFamily, minutes: float, rows: int) -> dict[str, tuple[float, str]]:
+    """Train es-pinn-chained and compare it at unseen rows."""
+    began = time.process_time()
+    data = training_set(operators, 1.0, 0)
+    model = create_model("es-pinn-chained", [operators], seed=0)
+    plan = plan_for("chained", 1, "standard", minutes=minutes, steps=None, seed=0, clock="processor")
+    result = train(model, make_objective("es-pinn-chained", model, [data]), plan)
+    spent = time.process_time() - began
+    model.eval()
+    assert isinstance(model, Chained)
+    rng = np.random.default_rng(REPORT_SEED)
+    alpha, points = rng.uniform(0.0, 1.0, rows), rng.uniform((0.8, 10.0), (1.2, 70.0), (rows, 2))
+    learned, truth = point_boundary(model, alpha, points), reference_points(family, alpha, points)
+    error = 1e3 * np.abs(learned.cct - truth.cct)
+    error = error[np.isfinite(error)]
+    wrong = sum(a != b for a, b in zip(learned.status, truth.status, strict=True))
+    print(f"surrogate: {model.n_parameters} parameters, {len(data.alpha)} scenarios, {result.steps} steps, data and "
+          f"training {spent:.0f} s: mean {error.mean():.4f} ms, median {np.median(error):.4f}, max {error.max():.4f} "
+          f"over {len(error)} finite of {rows} rows; {wrong} of other status")  # fmt: skip
+    return {"op_surrogate_mae_ms": (error.mean(), "ms"), "op_surrogate_max_ms": (error.max(), "ms")}
+
+
+def head_figures(head: ConditionHead, family: OperatorFamily, queries: int) -> dict[str, tuple[float, str]]:
+    """Errors, coverage and speed of a head."""
+    alpha, points = draw_rows(head, queries, REPORT_SEED)
+    truth = reference_points(family, alpha, points)
+    cct, code, bound = head.bounded_answers(alpha, points)
+    both = (code == 0) & truth.finite
+    error = np.abs(cct - truth.cct)[both]
+    covered, distance = error <= bound[both], (alpha - edges_of(head, points))[both]
+    tenth = np.searchsorted(np.quantile(distance, np.linspace(0.1, 0.9, 9)), distance)
+    shares = [covered[tenth == k].mean() for k in range(10)]
+    names = np.array(["finite", "right-censored", "left-censored", "out-of-domain", "uncertain"])[code]
+    print(f"head: mean {1e3 * error.mean():.4f} ms, P95 {1e3 * np.quantile(error, 0.95):.4f}, max "
+          f"{1e3 * error.max():.4f} over {both.sum()} of {queries}; {(names != np.array(truth.status)).sum()} of other "
+          f"status; bounds {1e3 * min(head.bounds):.3f} to {1e3 * max(head.bounds):.3f} ms cover {covered.mean():.4f}, "
+          f"by distance to the edge {' '.join(f'{share:.3f}' for share in shares)}")  # fmt: skip
+    single = _per_call(lambda: head.bounded(0.9, (1.05, 35.0)), 20_000)
+    many, conditions = draw_rows(head, 1_000_000, 1)
+    began = time.process_time()
+    head.answers(many, conditions)
+    speed = 1e6 / (time.process_time() - began)
+    return {
+        "op_head_mae_ms": (1e3 * error.mean(), "ms"), "op_head_p95_ms": (1e3 * np.quantile(error, 0.95), "ms"),
+        "op_head_us": (1e6 * single, "us"), "op_head_per_s": (speed, "1/s"), "op_coverage": (covered.mean(), "1"),
+    }  # fmt: skip
+
+
+def rivals(family: OperatorFamily, head: ConditionHead, contingency) -> None:
+    """What a user would do instead: a plain regression of the same number of CCTs, and the ODE with a power flow."""
+    alpha, points = draw_rows(head, 5000, 7)
+    truth = reference_points(family, alpha, points)
+    mine = truth.finite
+    half = int(mine.sum()) // 2
+    x, y = np.column_stack([alpha, points])[mine], truth.cct[mine]
+    unseen = x[half:], y[half:]
+    cct, _ = head.answers(unseen[0][:, 0], unseen[0][:, 1:])
+    print(f"on the same {len(unseen[1])} rows: head {1e3 * np.nanmean(np.abs(cct - unseen[1])):.4f} ms mean")
+    try:
+        from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+        from sklearn.neural_network import MLPRegressor
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+    except ImportError:
+        print("scikit-learn is not installed: no regressions")
+    else:
+        for name, model in {
+            "random forest": RandomForestRegressor(300, random_state=0),
+            "gradient boosting": GradientBoostingRegressor(n_estimators=800, max_depth=4, random_state=0),
+            "plain MLP": make_pipeline(
+                StandardScaler(), MLPRegressor((64, 64), max_iter=4000, tol=1e-7, random_state=0)
+            ),
+        }.items():
+            began = time.process_time()
+            model.fit(x[:half], y[:half])
+            spent = time.process_time() - began
+            off = 1e3 * np.abs(model.predict(unseen[0]) - unseen[1])
+            one = _per_call(lambda model=model: model.predict(unseen[0][:1]), 50)
+            errors = f"{off.mean():.4f} ms mean, P95 {np.quantile(off, 0.95):.4f}, max {off.max():.4f}"
+            print(f"{name}: {errors}; {half} CCTs, {spent:.0f} s, {1e6 * one:.0f} us a query")
+    names = tuple(axis.name for axis in family.axes)
+
+    def simulated() -> None:
+        reference_cct(compile_contingency(contingency, Point(names, (1.05, 35.0))), 0.9)
+
+    print(f"fast ODE with a power flow: {1e3 * _per_call(simulated, 20):.1f} ms a query")
+
+
+def _per_call(call, count: int) -> float:
+    call()
+    began = time.process_time()
+    for _ in range(count):
+        call()
+    return (time.process_time() - began) / count
+
+
+if __name__ == "__main__":
+    main()
