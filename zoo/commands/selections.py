@@ -15,7 +15,13 @@ SELECTION = ("kv_min", "kv_max", "areas", "rating_min", "include", "exclude")
 selection_options = together(  # as `selection_of` reads them
     click.option("--kv-min", type=FINITE, help="Only places of at least this base voltage, kV."),
     click.option("--kv-max", type=FINITE, help="Only places of at most this base voltage, kV."),
-    click.option("--area", "areas", type=int, multiple=True, help="Only places in this area; may be repeated."),
+    click.option(
+        "--area",
+        "areas",
+        type=click.IntRange(0, 10**9),
+        multiple=True,
+        help="Only places in this area; may be repeated.",
+    ),
     click.option("--rating-min", type=FINITE, help="Only lines rated at least this, MVA."),
     click.option(
         "--include",

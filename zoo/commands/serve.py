@@ -2,7 +2,7 @@
 
 import click
 
-from zoo.commands.options import json_option, registry_options
+from zoo.commands.options import Finite, json_option, registry_options
 from zoo.commands.output import print_json
 
 
@@ -17,7 +17,7 @@ from zoo.commands.output import print_json
 )
 @click.option(
     "--rate",
-    type=click.FloatRange(0),
+    type=Finite(0, 1e9),
     default=2000.0,
     show_default=True,
     help="Requests per second, token and worker; 0: no limit.",

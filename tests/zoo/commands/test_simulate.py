@@ -88,7 +88,7 @@ def test_people_see_the_instant_and_the_duration():
     code, output, _ = run("reference-cct", PRIMARY, "--alpha", 0.93)
     assert code == 0
     assert "CCT 0.68011 s" in output
-    assert "480.11 ms after t_f" in output
+    assert "fault may last 480.11 ms" in output
 
 
 def test_a_trajectory_is_judged_drawn_and_saved(tmp_path):

@@ -238,7 +238,7 @@ def test_model_trained_too_briefly_is_kept_but_not_the_default(tmp_path):
         (["train", "es-pinn", NAME, "--minutes", "-1"], UsageError, "minutes"),
         (["train", "es-pinn", NAME, "--minutes", "1", "--steps", "5"], UsageError, "either"),
         (["train-moe"], NotFoundError, "no contingency"),
-        (["train-moe", "--contingency", NAME, "--contingency", NAME], UsageError, "twice"),
+        (["train-moe", "--contingency", NAME, "--contingency", NAME], ConflictError, "twice"),
         (["train-moe", "--contingency", NAME, "--system", "ieee9"], UsageError, "either"),
         (["train-moe", "--contingency", NAME, "--schedule", "0.5,0.1"], UsageError, "grow"),
         (["train-moe", "--contingency", NAME, "--model", "moe", "--share-topology"], UsageError, "moe-chained"),

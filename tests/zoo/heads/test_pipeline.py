@@ -211,7 +211,22 @@ def test_the_family_of_a_pipeline_is_described_as_that_of_a_screen(tmp_path, cal
     )
     home = str(tmp_path / "home")
     family = ("--system", "ieee9", "--fault", "line", "--clearing", "restore", "--position", "0.25", "--T", "1.5")
-    run("pipeline", *family, "--t-c", "0.3", "0.9", "--severity", "0.5", "2", "--jobs", "1", "--home", home)
+    run(
+        "pipeline",
+        *family,
+        "--law",
+        "admittance",
+        "--t-c",
+        "0.3",
+        "0.9",
+        "--severity",
+        "0.5",
+        "2",
+        "--jobs",
+        "1",
+        "--home",
+        home,
+    )
     with Home.open(home) as opened:
         spec = opened.contingency(contingencies.find(opened.database, "ieee9-line-4-5-restore")).spec
     assert spec.fault.position == 0.25 and spec.severity == (0.5, 2.0)
@@ -220,7 +235,7 @@ def test_the_family_of_a_pipeline_is_described_as_that_of_a_screen(tmp_path, cal
         {option for parameter in zoo.get_command(None, name).params for option in parameter.opts}
         for name in ("screen", "pipeline")
     )
-    assert screened - {"system", "--alpha", "--reference", "--csv", "--plot"} <= piped
+    assert screened - {"system", "--alpha", "--at", "--reference", "--required-ms", "--csv", "--plot"} <= piped
 
 
 def test_pipeline_of_one_name_uses_the_model_for_one_and_says_when_a_head_is_refused(tmp_path, calls):
