@@ -85,6 +85,10 @@ class Database:
             raise translated(error, self.url) from None
         except OverflowError:
             raise UsageError("a number is too large for the registry; use at most 63 bits.") from None
+        except ValueError as error:  # a time or a text that is none any more
+            raise IntegrityError(
+                f"a row of the registry cannot be read back ({str(error)[:80]}); restore the database from a copy."
+            ) from None
 
     def check_place(self) -> None:
         """Raise when the SQLite file is no longer the one that was opened."""
