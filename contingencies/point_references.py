@@ -15,8 +15,8 @@ from contingencies.operator_family import OperatorFamily
 from contingencies.references import Reference, reference_cct
 from contingencies.stability import Boundary, boundary_of
 
-CONDITION_STEP = 1e-4  # of a condition's range, for differences: margins are right to 1e-9 rad, curvature moves 1e-7
-INSTANT_STEP_S = 1e-5
+CONDITION_STEP = 1e-7  # of a condition's range: margins grow by 1e4 rad/s there, and must not bend within a step
+INSTANT_STEP_S = 1e-7
 EDGE_TOLERANCE = 1e-10  # of the severity
 STRETCH = 1.5  # how far beyond the severities an edge is looked for
 
