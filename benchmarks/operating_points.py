@@ -113,7 +113,7 @@ def head_figures(head: ConditionHead, family: OperatorFamily, queries: int) -> d
 
 def rivals(family: OperatorFamily, head: ConditionHead, contingency) -> None:
     """What a user would do instead: a plain regression of the same number of CCTs, and the ODE with a power flow."""
-    alpha, points = draw_rows(head, 5000, 7)
+    alpha, points = draw_rows(head, 10_000, 7)  # about as many CCTs for a fit as the head had
     truth = reference_points(family, alpha, points)
     mine = truth.finite
     half = int(mine.sum()) // 2
