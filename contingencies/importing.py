@@ -10,10 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from contingencies.errors import NotFoundError, SpecError, UsageError
+from contingencies.errors import SpecError, UsageError
+from contingencies.files import read_regular
 from contingencies.formats.dyr import read_dyr
 from contingencies.formats.dyr_machines import MachineTable, machines_of
 from contingencies.formats.raw import RawFile
+from contingencies.library import MAX_NETWORK_BYTES
 from contingencies.power_flow import stored_mismatch
 from contingencies.psse_systems import raw_file
 from contingencies.records import NAME_PATTERN
@@ -98,12 +100,8 @@ def _copied(path: Path, name: str, suffix: str) -> str:
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a file that a user names."""
-    try:
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise NotFoundError(f"{path}: cannot be read ({reason}); give the path of a file.") from None
+    """The bytes of a plain file that a user names."""
+    return read_regular(path, MAX_NETWORK_BYTES)
 
 
 def _system_text(name: str, network: RawFile, files: list[str]) -> str:

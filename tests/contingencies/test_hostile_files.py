@@ -133,3 +133,18 @@ def test_a_machine_that_cannot_exist_is_refused(tmp_path: Path, quantity: str) -
     (tmp_path / "tiny.yaml").write_text(SYSTEM.replace(value, quantity))
     with pytest.raises(SpecError, match=name):
         load_system(str(tmp_path / "tiny.yaml"))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["import", "{}", "--output", "out"], ["import-contingencies", "{}", "--system", "wscc9", "--output", "out.yaml"]],
+)
+def test_a_pipe_is_refused_by_every_command_that_imports(command, tmp_path):
+    from click.testing import CliRunner
+
+    from cli import zoo
+
+    pipe = tmp_path / ("case.raw" if command[0] == "import" else "list.con")
+    os.mkfifo(pipe)
+    outcome = CliRunner().invoke(zoo, [part.format(pipe) for part in command], standalone_mode=False)
+    assert "not a plain file" in str(outcome.exception)

@@ -10,6 +10,7 @@ from zoo.commands.options import FINITE, together
 if TYPE_CHECKING:
     from contingencies.selection import Selection
 
+MAX_LIST_BYTES = 10_000_000  # a list of places; the longest have some 100,000 lines
 SELECTION = ("kv_min", "kv_max", "areas", "rating_min", "include", "exclude")
 
 selection_options = together(  # as `selection_of` reads them
@@ -46,14 +47,13 @@ def selection_of(stated: dict[str, Any]) -> "Selection":
 
 def _patterns(entry: str) -> list[str]:
     """A pattern, or those of a file behind an @: one per line, blank lines and # comments aside."""
-    from contingencies.errors import NotFoundError
+    from contingencies.errors import SpecError
+    from contingencies.files import read_regular
 
     if not entry.startswith("@"):
         return [entry]
     try:
-        lines = Path(entry[1:]).read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):
-        raise NotFoundError(
-            f"{entry[1:]!r}, a list of places, cannot be read; give @ and the path of a file."
-        ) from None
+        lines = read_regular(Path(entry[1:]), MAX_LIST_BYTES).decode("utf-8").splitlines()
+    except UnicodeDecodeError:
+        raise SpecError(f"{entry[1:]!r}, a list of places, is no text; write one place per line.") from None
     return [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
