@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from contingencies.errors import UsageError
+from contingencies.errors import SolverError, UsageError
 from contingencies.network import Float
 from contingencies.operators import PhaseOperators
 from contingencies.search import SPARING, Plan, Source, first_crossing
@@ -20,6 +20,7 @@ from contingencies.trajectories import Trajectory
 
 Reference = Literal["strict", "fast", "dae"]
 Protocol = Literal["bounded", "paper"]
+NEAR_POINTS = 15  # from a bracket of milliseconds three rounds reach the tolerance
 SECTION_POINTS = 23  # that many margins fill the lanes of the compiled integrator, and two rounds reach the tolerance
 
 
@@ -117,6 +118,28 @@ def reference_cct(
     plan = replace(plan.within(operators.max_separation), intervals=intervals)
     crossing = first_crossing(methods.look(operators, alpha), operators.window.t_c, plan)
     return cct_of(crossing, alpha, operators.window.t_f, reference, intervals)
+
+
+def reference_margin(operators: PhaseOperators, alpha: float, t_c: float, reference: Reference = "fast") -> float:
+    """Hard margin of one scenario, rad."""
+    look = methods_of(reference).look(operators, alpha)(np.array([t_c]), True)
+    if not np.isfinite(look.margin).all():
+        raise SolverError(f"{operators.name}: the {reference} reference failed at alpha = {alpha}, t_c = {t_c} s.")
+    return float(look.margin[0])
+
+
+def reference_near(operators: PhaseOperators, alpha: Float, first: Float, last: Float, spacing: float) -> Boundary:
+    """Hard CCT of the fast ODE over severities (m,) within clearing instants from `first` to `last` (m,), s.
+
+    Nothing is looked into between instants `spacing` apart unless stability changes there; the statuses are those of
+    the given instants alone.
+    """
+    plan = Plan(spacing, spacing, NEAR_POINTS)
+    answers = []
+    for value, *window in zip(alpha, first, last, strict=True):
+        crossing = first_crossing(METHODS["fast"].look(operators, float(value)), (window[0], window[1]), plan)
+        answers.append(cct_of(crossing, float(value), operators.window.t_f, "fast"))
+    return boundary_of(answers, "fast")
 
 
 def reference_boundary(

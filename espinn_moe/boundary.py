@@ -13,15 +13,30 @@ import numpy as np
 from contingencies.looks import Look, look_of_margins
 from contingencies.network import Float
 from contingencies.operators import PhaseOperators
-from contingencies.search import SPARING, run_together, search
-from contingencies.stability import Boundary, boundary_of, cct_of, check_scenario
-from espinn_moe.margins import SMOOTH, MarginProbe, MarginRule, default_rule, ode_angles, surrogate_angles
+from contingencies.search import SPARING, Plan, run_together, search
+from contingencies.stability import Boundary, Crossing, boundary_of, cct_of, check_scenario
+from espinn_moe.margins import (
+    BATCH_VALUES,
+    DECIDED_RAD,
+    SMOOTH,
+    MarginProbe,
+    MarginRule,
+    default_rule,
+    hard_margin,
+    ode_angles,
+    sample_times,
+    surrogate_angles,
+)
 from espinn_moe.surrogate import Surrogate
 
 # Clearing instants per round of the root search for hard margins. Few severities: calls are what costs, and two rounds
 # reach the tolerance. Many: margins are what costs, and three rounds do with half as many.
 SECTION_POINTS, SECTION_POINTS_OF_MANY = 14, 5
 MANY = 12
+NEAR_POINTS = 7  # a margin saturates beside its root, so that interpolation is no better than halves
+# Samples of a trajectory followed once: a parabola through the three about the peak of a swing, which lasts tenths of a
+# second, is off by less than 1e-4 rad, and margins change by thousands of rad/s at a crossing.
+DIRECT_SAMPLE_S = 0.02
 
 
 def learned_boundary(
@@ -56,6 +71,47 @@ def learned_boundary(
     return boundary_of_probe(probe, alpha, f"learned-{rule.kind}", report)
 
 
+def learned_near(
+    surrogate: Surrogate, alpha: Float, first: Float, last: Float, spacing: float, member: int = 0
+) -> Boundary:
+    """The learned hard boundary within clearing instants from `first` to `last` (m,), s, looked at `spacing` apart.
+
+    The statuses are those of the given instants alone: what lies outside is not looked at.
+    """
+    alpha = _checked_severities(surrogate.members[member], alpha)
+    margins = _direct_margins(surrogate, alpha, member)
+
+    def source(row: np.ndarray, instants: Float, values: bool) -> Look:
+        return look_of_margins(margins(row, instants))
+
+    windows = list(zip(first.tolist(), last.tolist(), strict=True))
+    crossings = run_together([search(window, Plan(spacing, spacing, NEAR_POINTS)) for window in windows], source)
+    return _answers(crossings, alpha, surrogate.members[member].window.t_f, "learned-hard")
+
+
+def learned_margins(surrogate: Surrogate, alpha: Float, t_c: float, member: int = 0) -> Float:
+    """Hard margins (m,) of severities (m,) at one clearing instant, s; far from zero only the sign is right, rad."""
+    row = np.arange(len(alpha))
+    return _direct_margins(surrogate, alpha, member)(row, np.full((len(row), 1), t_c))[:, 0]
+
+
+def _direct_margins(surrogate: Surrogate, alpha: Float, member: int) -> Callable[[np.ndarray, Float], Float]:
+    """Hard margins of severities by position (s,) at clearing instants (s, c), every trajectory followed once."""
+    operators = surrogate.members[member]
+    angles, t = surrogate_angles(surrogate, alpha, member), sample_times(operators, DIRECT_SAMPLE_S)
+    limit = operators.max_separation
+
+    def margins(row: np.ndarray, t_c: Float) -> Float:
+        size = max(1, BATCH_VALUES // (t_c.shape[1] * len(t) * 2 * operators.n_machines))
+        parts = [
+            hard_margin(angles(row[k : k + size], t, t_c[k : k + size], limit + DECIDED_RAD), limit)
+            for k in range(0, len(row), size)
+        ]
+        return np.concatenate([part.cpu().numpy() for part in parts])
+
+    return margins
+
+
 def ode_boundary(operators: PhaseOperators, alpha: Float, rule: MarginRule = SMOOTH) -> Boundary:
     """CCT over severities of the fast reduced ODE under the same margin, to tell smoothing from surrogate error."""
     alpha = checked_severities(operators, alpha)
@@ -79,10 +135,10 @@ def boundary_of_probe(
     probe: MarginProbe, alpha: Float, reference: str, report: Callable[[int], None] | None = None
 ) -> Boundary:
     """CCT of the severities (m,) of a probe, all searched together."""
-    window = probe.operators.window
     points = 1  # a smooth margin needs so many samples that interpolating one at a time is best
     if probe.rule.kind == "hard":
         points = SECTION_POINTS if len(alpha) < MANY else SECTION_POINTS_OF_MANY
+    plan = replace(SPARING, points_per_call=points).within(probe.operators.max_separation)
 
     def source(row: np.ndarray, instants: Float, values: bool) -> Look:
         # Values of a hard margin are right wherever a section comes to lie; a smooth one needs every sample.
@@ -90,11 +146,13 @@ def boundary_of_probe(
             return look_of_margins(probe.values(instants, row))
         return probe.look(instants, row)
 
-    plan = replace(SPARING, points_per_call=points).within(probe.operators.max_separation)
-    crossings = run_together([search(window.t_c, plan) for _ in alpha], source, report)
-    answers = [
-        cct_of(crossing, float(value), window.t_f, reference) for value, crossing in zip(alpha, crossings, strict=True)
-    ]
+    crossings = run_together([search(probe.operators.window.t_c, plan) for _ in alpha], source, report)
+    return _answers(crossings, alpha, probe.operators.window.t_f, reference)
+
+
+def _answers(crossings: list[Crossing], alpha: Float, t_f: float, reference: str) -> Boundary:
+    """Crossings of severities (m,) as one boundary."""
+    answers = [cct_of(crossing, float(value), t_f, reference) for value, crossing in zip(alpha, crossings, strict=True)]
     return boundary_of(answers, reference)
 
 

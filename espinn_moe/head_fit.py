@@ -13,10 +13,11 @@ import numpy as np
 
 from espinn_moe.head import Array, Head, Segment, TanhReadout
 from espinn_moe.head_pieces import fit_interval
-from espinn_moe.head_samples import BoundaryOf, Report, Samples, SpentError, bisect_edges, runs_of
+from espinn_moe.head_samples import BoundaryOf, Closer, Report, Samples, SpentError, bisect_edges, runs_of
 from espinn_moe.head_series import NODES, TOLERANCE_S
 from espinn_moe.head_settle import settle
 
+COARSE = 17  # severities whose whole clearing window is searched first, where a source can look closer
 SCAN = 65  # severities of the first scan; a status that lasts less than 1/64 of the range may go unseen
 EDGE_TOLERANCE = 1e-12  # of the severity range: sqrt of it, times a slope of seconds, is below a microsecond
 
@@ -39,6 +40,7 @@ def fit_head(
     tolerance_s: float = TOLERANCE_S,
     seed: int = 0,
     report: Report = lambda asked: None,
+    closer: Closer | None = None,
 ) -> HeadFit:
     """A head for a boundary over a severity range.
 
@@ -59,6 +61,8 @@ def fit_head(
         Decides which samples judge the coordinate and the degree.
     report : callable
         Told how many severities have been asked so far.
+    closer : Closer, optional
+        How the source answers near what its neighbours say, which is faster.
 
     Returns
     -------
@@ -66,7 +70,9 @@ def fit_head(
         The head has no error bound yet: see `espinn_moe.head_errors`.
     """
     low, high = float(severity[0]), float(severity[1])
-    samples = Samples(boundary, report)
+    samples = Samples(boundary, report, closer=closer)
+    if closer is not None:
+        samples.ask(np.linspace(low, high, SCAN)[:: (SCAN - 1) // (COARSE - 1)])
     samples.ask(np.linspace(low, high, SCAN))
     trained: TanhReadout | None = None
     if network is not None:

@@ -5,6 +5,7 @@ The first crossing can jump in alpha, because the set of stable clearing times n
 
 import numpy as np
 
+from contingencies.stability import TAU_ROOT_S
 from espinn_moe.head import Array, Segment, Series
 from espinn_moe.head_samples import Run, Samples
 from espinn_moe.head_series import FEW, NODES, Fit, ask_piece, best_fit, constant, reaching
@@ -13,6 +14,7 @@ MAX_PIECES = 24
 NOISE_FACTOR = 4.0  # the largest of some forty normal deviates stays below it
 OUTLIER = 30.0  # times the median: a step of the residuals that looks like a jump
 BRANCH, KINK = 6, 5.0  # samples of either branch that meets in a kink; how much its bend stands out
+JUMP_RESOLUTION = 1e-7  # of the stretch: so seldom does a severity fall beside a jump on the wrong side
 JUMP_S = 5e-5  # a smaller step is not told from noise
 
 
@@ -40,11 +42,12 @@ def _find_break(samples: Samples, low: float, high: float, fit: Fit, resolution:
     i = int(np.argmax(steps))
     a, b, fa, fb = float(alpha[i]), float(alpha[i + 1]), float(cct[i]), float(cct[i + 1])
     left, right = a, b
+    resolution = max(resolution, JUMP_RESOLUTION * (high - low))
     while b - a > resolution and abs(fb - fa) > JUMP_S:
         middle = 0.5 * (a + b)
         if not a < middle < b:
             break
-        samples.ask(np.array([middle]))
+        samples.ask(np.array([middle]), in_full=True)
         at = int(np.searchsorted(samples.alpha, middle))
         if samples.status[at] != "finite":
             return left, right  # the caller sees the new status and starts over
@@ -98,7 +101,7 @@ def _piece(samples: Samples, low: float, high: float, seed: int, tolerance: floa
 
 def fit_interval(samples: Samples, run: Run, resolution: float, seed: int, tolerance: float) -> list[Segment]:
     """Series for one finite run; nothing when a sample inside it turned out not to be finite."""
-    if run.last - run.first > 4 * resolution:
+    if run.last - run.first > 4 * resolution and tolerance < NOISE_FACTOR * TAU_ROOT_S:
         tolerance = max(tolerance, NOISE_FACTOR * _noise(samples, run.first, run.last))
     todo: list[tuple[float, float, float, float]] = [(run.start, run.end, run.first, run.last)]
     done: list[tuple[float, float, Series]] = []

@@ -1,10 +1,12 @@
 """Severities asked of a boundary while a head is fitted: how many, what came of them, where the status changes.
 
 A head must end: no more than `MAX_SEVERITIES` are asked, however often the boundary jumps. All severities of a round
-are asked in one batch, because a source answers many together faster than one by one.
+are asked in one batch, because a source answers many together faster than one by one. Where a source can look closer
+(`Closer`), a severity between two whose answers are alike is asked only near them, and the edge of right-censoring is
+the root in alpha of the margin at the last clearing instant; what does not come out as expected is asked in full.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -21,6 +23,23 @@ Report = Callable[[int], None]
 
 MAX_SEVERITIES = 600  # a smooth boundary takes some 250, one with a few kinks 500
 SURE = 1e-9  # of the severity range: a change of status known less closely leaves an uncertain gap
+ALIKE_S = 0.2  # answers of neighbours no farther apart: what lies between is looked for there first
+BEYOND_S, BEYOND_PART = (
+    1e-3,
+    0.5,
+)  # how far beyond the neighbours' answers one is looked for: s, part of their difference
+SPARSE_S = 0.1  # spacing of instants where both neighbours are censored
+EDGE_S = 0.02  # before the last clearing instant, where the boundary is beside the edge of right-censoring
+
+
+@dataclass(frozen=True, eq=False)
+class Closer:
+    """How a source answers without searching the whole clearing window."""
+
+    near: Callable[[Array, Array, Array, float], "Boundary"]  # severities, first and last instants (m,), spacing, s
+    last_margin: Callable[[Array], Array]  # severities (m,) -> margins at the last clearing instant, rad
+    window: tuple[float, float]  # clearing instants, s
+    sections: int  # severities of a round that looks for an edge
 
 
 class SpentError(Exception):
@@ -30,8 +49,10 @@ class SpentError(Exception):
 class Samples:
     """Every severity asked so far, with its status and CCT, in order of severity."""
 
-    def __init__(self, boundary: BoundaryOf, report: Report, most: int = MAX_SEVERITIES) -> None:
-        self._boundary, self._report, self.most = boundary, report, most
+    def __init__(
+        self, boundary: BoundaryOf, report: Report, most: int = MAX_SEVERITIES, closer: Closer | None = None
+    ) -> None:
+        self._boundary, self._report, self.most, self.closer = boundary, report, most, closer
         self.alpha: Array = np.empty(0)
         self.cct: Array = np.empty(0)
         self.status: list[str] = []
@@ -41,20 +62,52 @@ class Samples:
         """How many severities may still be asked."""
         return self.most - self.alpha.size
 
-    def ask(self, alpha: Array) -> None:
-        """Ask for severities that are not known yet, all in one batch; raises `SpentError` when they are too many."""
+    def ask(self, alpha: Array, in_full: bool = False) -> None:
+        """Ask for severities that are not known yet, all in one batch; raises `SpentError` when they are too many.
+
+        With `in_full` the whole clearing window is searched whatever the neighbours say.
+        """
         new = np.setdiff1d(alpha, self.alpha)
         if new.size == 0:
             return
         if new.size > self.left:
             raise SpentError
-        found = self._boundary(new)
+        if self.closer is None or in_full or self.alpha.size < 2:
+            found = self._boundary(new)
+            self.add(new, found.cct, found.status)
+        else:
+            self.add(new, *self._near_neighbours(new, self.closer))
+
+    def add(self, new: Array, cct: Array, answers: Sequence[str]) -> None:
+        """Take in what was asked: severities (m,) that were not known, CCTs (m,), statuses."""
         order = np.argsort(np.concatenate([self.alpha, new]), kind="stable")
-        status = [*self.status, *found.status]
+        status = [*self.status, *answers]
         self.alpha = np.concatenate([self.alpha, new])[order]
-        self.cct = np.concatenate([self.cct, found.cct])[order]
+        self.cct = np.concatenate([self.cct, cct])[order]
         self.status = [status[i] for i in order]
         self._report(self.alpha.size)
+
+    def _near_neighbours(self, new: Array, closer: Closer) -> tuple[Array, list[str]]:
+        """CCTs and statuses of severities (m,), asked near their neighbours' answers where these are alike."""
+        after = np.clip(np.searchsorted(self.alpha, new), 1, self.alpha.size - 1)
+        known = np.array(self.status)
+        left, right = self.cct[after - 1], self.cct[after]
+        apart = np.abs(left - right)
+        alike = (apart <= ALIKE_S) & (known[after - 1] == "finite") & (known[after] == "finite")
+        censored = (known[after - 1] == known[after]) & (known[after] != "finite")
+        beyond = BEYOND_S + BEYOND_PART * apart
+        first = np.clip(np.where(alike, np.minimum(left, right) - beyond, closer.window[0]), *closer.window)
+        last = np.clip(np.where(alike, np.maximum(left, right) + beyond, closer.window[1]), *closer.window)
+        cct, status = np.full(new.size, np.nan), np.full(new.size, "", dtype="<U14")
+        for chosen, spacing in ((alike & (first < last), np.inf), (censored, SPARSE_S)):
+            if chosen.any():
+                found = closer.near(new[chosen], first[chosen], last[chosen], spacing)
+                cct[chosen], status[chosen] = found.cct, found.status
+        unexpected = np.where(alike, status != "finite", status != known[after])
+        if unexpected.any():
+            found = self._boundary(new[unexpected])
+            cct[unexpected], status[unexpected] = found.cct, found.status
+        return cct, status.tolist()
 
     def within(self, low: float, high: float) -> tuple[Array, Array]:
         """Finite samples of an interval."""
@@ -82,6 +135,8 @@ def bisect_edges(samples: Samples, resolution: float) -> None:
 
     Many changes are located less closely: half of the severities that are left stay for what lies between them.
     """
+    if samples.closer is not None:
+        _ask_last_margins(samples, samples.closer, resolution)
     changes = sum(before != after for before, after in pairwise(samples.status))
     rounds = samples.left // (2 * changes) if changes else 0
     for _ in range(rounds):
@@ -95,6 +150,32 @@ def bisect_edges(samples: Samples, resolution: float) -> None:
         if not middles:
             return
         samples.ask(np.array(middles))
+
+
+def _ask_last_margins(samples: Samples, closer: Closer, resolution: float) -> None:
+    """Ask on both sides of every edge of right-censoring at which the last clearing instant becomes unstable."""
+    edges: list[float] = []
+    for k, pair in enumerate(pairwise(samples.status)):
+        low, high = samples.alpha[k : k + 2]
+        if set(pair) != {"finite", "right-censored"} or high - low <= resolution:
+            continue
+        stable = np.sign(closer.last_margin(np.array([low, high])))
+        if stable[0] == stable[1]:
+            continue  # the boundary begins in the middle of the clearing window
+        while high - low > resolution and low < 0.5 * (low + high) < high:
+            cuts = np.linspace(low, high, closer.sections + 2)
+            changed = np.append(np.sign(closer.last_margin(cuts[1:-1])) != stable[0], True)
+            low, high = cuts[changed.argmax()], cuts[changed.argmax() + 1]
+        edges += [low, high]
+    alpha = np.setdiff1d(edges, samples.alpha)
+    if alpha.size > samples.left:
+        raise SpentError
+    if alpha.size:
+        last = np.full(alpha.size, closer.window[1])
+        found = closer.near(alpha, np.maximum(last - EDGE_S, closer.window[0]), last, np.inf)
+        known = np.array(found.status) != "left-censored"  # of those instants: the boundary is farther away
+        samples.add(alpha[known], found.cct[known], [status for status in found.status if status != "left-censored"])
+        samples.ask(alpha[~known], in_full=True)
 
 
 def runs_of(samples: Samples) -> list[Run]:

@@ -87,6 +87,7 @@ class Client:
             found["head"],
             found["checkpoint"],
             found["version"],
+            found["strict_severities"],
         )
 
     def _many(self, name: str, alpha: ArrayLike, alias: str) -> CCTAnswers:
@@ -114,6 +115,7 @@ class Client:
             head["head"],
             head["checkpoint"],
             head["version"],
+            head["strict_severities"],
         )
 
     def get(self, path: str, **query: Any) -> Any:

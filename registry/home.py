@@ -153,6 +153,7 @@ class Home:
         alias: str = PRODUCTION,
         reason: str,
         force: bool = False,
+        accept_worse: bool = False,
         gate: Gate | None = None,
         replaces: Replaces = "anything",
     ) -> DeploymentRecord:
@@ -160,7 +161,15 @@ class Home:
         chosen = deployments.choose_head(self.database, name, head_id)
         self.load_head(chosen)  # a head that cannot be loaded must not replace one that answers
         return deployments.deploy(
-            self.database, name, chosen.id, alias=alias, reason=reason, force=force, gate=gate, replaces=replaces
+            self.database,
+            name,
+            chosen.id,
+            alias=alias,
+            reason=reason,
+            force=force,
+            accept_worse=accept_worse,
+            gate=gate,
+            replaces=replaces,
         )
 
     def rollback(

@@ -38,6 +38,7 @@ class CCTAnswer(NamedTuple):
     head: int  # number of the head that answered
     checkpoint: int | None  # the surrogate it was distilled from; None: from the reference itself
     contingency_version: int
+    strict_severities: int | None = None  # at which the head was measured against the strict ODE; None: not told
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,7 @@ class CCTAnswers:
     head: int
     checkpoint: int | None
     contingency_version: int
+    strict_severities: int | None = None
 
     @property
     def duration(self) -> Array:
@@ -73,6 +75,7 @@ class Deployed(NamedTuple):
     head_id: int
     checkpoint_id: int | None
     version: int
+    strict_severities: int
 
 
 _open: "weakref.WeakSet[Registry]" = weakref.WeakSet()
@@ -191,13 +194,13 @@ class Registry:
             if stamp != self._stamp:
                 self._forget(stamp)
             deployed = self._current.get((name, alias)) or self._look_up(name, alias)
-            head, head_id, checkpoint_id, version = deployed
+            head, head_id, checkpoint_id, version, strict = deployed
             if conditions or type(head) is not Head:
                 return at_point(deployed, name, alpha, conditions)
             cct, status = head.answer(alpha)
             if cct is None:
-                return CCTAnswer(None, None, status, None, head_id, checkpoint_id, version)
-            return CCTAnswer(cct, cct - head.t_f, status, head.error_bound_s, head_id, checkpoint_id, version)
+                return CCTAnswer(None, None, status, None, head_id, checkpoint_id, version, strict)
+            return CCTAnswer(cct, cct - head.t_f, status, head.error_bound_s, head_id, checkpoint_id, version, strict)
         if not isinstance(name, str):
             return [self.cct(one, alpha, alias, **conditions) for one in name]
         if isinstance(alpha, bool | np.bool_ | str | bytes) or alpha is None:
@@ -212,11 +215,12 @@ class Registry:
         except (TypeError, ValueError):
             raise UsageError("alpha holds something that is not a number; give an array of severities.") from None
         deployed = self.deployed(name, alias)
-        head, head_id, checkpoint_id, version = deployed
+        head, head_id, checkpoint_id, version, strict = deployed
         if conditions or type(head) is not Head:
             return at_points(deployed, name, severities, conditions)
         cct, code = head.answers(severities)
-        return CCTAnswers(name, severities, cct, code, head.t_f, head.error_bound_s, head_id, checkpoint_id, version)
+        bound = head.error_bound_s
+        return CCTAnswers(name, severities, cct, code, head.t_f, bound, head_id, checkpoint_id, version, strict)
 
     def deployed(self, name: str, alias: str = PRODUCTION) -> Deployed:
         """The loaded head that answers now; `NotFoundError` when there is none."""
@@ -249,7 +253,7 @@ class Registry:
         with self._lock:
             current = self._current  # an entry found now belongs to this generation of the cache only
             row = deployments.active(self.home.database, name, alias).head
-            deployed = Deployed(self.head(row), row.id, row.checkpoint_id, row.contingency.version)
+            deployed = Deployed(self.head(row), row.id, row.checkpoint_id, row.contingency.version, row.strict_count)
             current[(name, alias)] = deployed
             return deployed
 

@@ -84,6 +84,7 @@ class Query:
             "head": deployed.head_id,
             "checkpoint": deployed.checkpoint_id,
             "version": deployed.version,
+            "strict_severities": deployed.strict_severities,
             "t_f_s": head.t_f,
             "alpha": alphas,
             "status": statuses,
@@ -126,6 +127,7 @@ class Query:
                 "head": deployed.head_id,
                 "checkpoint": deployed.checkpoint_id,
                 "version": deployed.version,
+                "strict_severities": deployed.strict_severities,
                 "t_f_s": head.t_f,
                 "error_bound_s": head.error_bound_s,
             }

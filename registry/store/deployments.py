@@ -20,6 +20,7 @@ from registry.schema import DeploymentRow, HeadRow
 from registry.store.contingencies import find_in
 from registry.store.events import now, record
 from registry.store.reading import deployment_record, head_record
+from registry.store.replacing import drawbacks
 from registry.texts import checked_alias, checked_text, current_actor, split_reference
 
 PRODUCTION = "production"
@@ -86,6 +87,7 @@ def deploy(
     alias: str = PRODUCTION,
     reason: str,
     force: bool = False,
+    accept_worse: bool = False,
     gate: Gate | None = None,
     replaces: Replaces = "anything",
 ) -> DeploymentRecord:
@@ -98,7 +100,8 @@ def deploy(
     ReplacedError
         When another deployment than `replaces` is active.
     GateError
-        When the head's measured error exceeds the gate and `force` is not set.
+        When the head's measured error exceeds the gate and `force` is not set, or when it is worse than the head in
+        place (`registry.store.replacing`) and `accept_worse` is not set.
     """
     checked_alias(alias)
     reason = checked_text(reason, "reason")
@@ -116,7 +119,15 @@ def deploy(
                 f"head {head.id} of {head.contingency.name!r} is refused: {'; '.join(objections)}. "
                 "Distill a better one, or deploy it with --force and a reason."
             )
+        worse = drawbacks(head_record(head), head_record(active.head)) if active is not None else []
+        if active is not None and worse and not accept_worse:
+            raise GateError(
+                f"head {head.id} of {head.contingency.name!r} is worse than head {active.head_id}, which answers now: "
+                f"{'; '.join(worse)}. Keep that one, or deploy this one with --accept-worse and a reason."
+            )
         detail = {"forced_against": objections} if objections else {}
+        if worse:
+            detail["accepted_worse"] = worse
         return _activate(
             database,
             session,

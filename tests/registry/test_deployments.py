@@ -269,3 +269,26 @@ def test_an_alias_that_is_no_plain_word_is_refused(zoo: Zoo, alias: str) -> None
         home.deploy("fault-a", alias=alias, reason="x")
     with pytest.raises(UsageError):
         deployments.active(home.database, "fault-a", alias)
+
+
+@pytest.mark.parametrize(
+    "bound, count, word",
+    [(5e-5, 12, "bound is worse"), (None, 12, "no bound"), (1e-5, 3, "3 strict severities instead of 12")],
+)
+def test_a_head_worse_than_the_one_in_place_needs_to_be_accepted(zoo: Zoo, bound, count, word) -> None:
+    home, row, first = zoo.with_head()
+    home.deploy("fault-a", first.id, reason="first")
+    worse = home.add_head(row, replace(head(0.8), error_bound_s=bound), measured(count=count))
+    with pytest.raises(GateError, match=word):
+        home.deploy("fault-a", worse.id, reason="new", force=True)
+    assert deployments.active(home.database, "fault-a").head_id == first.id
+    assert home.deploy("fault-a", worse.id, reason="new", accept_worse=True).head_id == worse.id
+    logged = [event for event in events.events_of(home.database, "fault-a") if event.action == "deploy"]
+    assert word in logged[-1].detail["accepted_worse"][0]
+
+
+def test_a_better_head_replaces_another_without_being_asked_for(zoo: Zoo) -> None:
+    home, row, first = zoo.with_head()
+    home.deploy("fault-a", first.id, reason="first")
+    better = home.add_head(row, replace(head(0.8), error_bound_s=1e-6), measured(count=13))
+    assert home.deploy("fault-a", better.id, reason="new").head_id == better.id

@@ -4,7 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.options import ROW_NUMBER, alias_option, gate_options, json_option, registry_options
+from zoo.commands.options import (
+    ROW_NUMBER,
+    accept_worse_option,
+    alias_option,
+    gate_options,
+    json_option,
+    registry_options,
+)
 from zoo.commands.output import print_json
 
 if TYPE_CHECKING:
@@ -38,6 +45,7 @@ def _report(row: "DeploymentRecord") -> dict[str, Any]:
 @alias_option
 @click.option("--reason", required=True, help="Why, for the record.")
 @click.option("--force", is_flag=True, help="Deploy although the measured error exceeds the limit; it is recorded.")
+@accept_worse_option
 @gate_options
 @registry_options
 @json_option
@@ -47,6 +55,7 @@ def deploy(
     alias: str,
     reason: str,
     force: bool,
+    accept_worse: bool,
     max_mean_ms: float,
     max_ms: float,
     home: str,
@@ -56,8 +65,9 @@ def deploy(
     """Let a head answer for contingency NAME.
 
     A head is refused (exit code 6) when its measured error against the strict ODE exceeds the limits, or when it is
-    censored where the reference is not, or the reverse, at more than a tenth of the severities. The head that answers
-    already is left as it is.
+    censored where the reference is not, or the reverse, at more than a tenth of the severities. So is a head that is
+    worse than the one it would replace, unless --accept-worse is given: a worse bound, fewer severities measured against
+    the strict ODE, or a surrogate in place of the reference. The head that answers already is left as it is.
     """
     from registry.home import Home
     from registry.store.deployments import Gate
@@ -65,7 +75,9 @@ def deploy(
     gate = Gate(mae_s=1e-3 * max_mean_ms, max_s=1e-3 * max_ms)
     with Home.open(home, registry, create=False) as opened:
         before = _answering(opened, name, alias)
-        row = opened.deploy(name, head_id, alias=alias, reason=reason, force=force, gate=gate)
+        row = opened.deploy(
+            name, head_id, alias=alias, reason=reason, force=force, accept_worse=accept_worse, gate=gate
+        )
     if row.id == before:
         _print_change(row, "answers already; nothing was changed", as_json, changed=False)
     else:

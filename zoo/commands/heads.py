@@ -11,6 +11,7 @@ from zoo.commands.progress import progress
 if TYPE_CHECKING:
     from espinn_moe.head import HeadKind
     from registry.records import HeadRecord
+    from zoo.heads.distill import StrictProtocol
 
 
 def head_report(row: "HeadRecord") -> dict[str, Any]:
@@ -74,13 +75,30 @@ def _head_line(report: dict[str, Any]) -> str:
     type=click.IntRange(0, 1000),
     default=12,
     show_default=True,
-    help="Severities measured against the strict ODE (seconds each); 0 leaves the head unmeasured.",
+    help="Severities measured against the strict ODE; 0 leaves the head unmeasured.",
+)
+@click.option(
+    "--strict-protocol",
+    "protocol",
+    type=click.Choice(["confirm", "full"]),
+    default="confirm",
+    show_default=True,
+    help="Confirm the fast root by strict simulations on either side of it, or search the whole clearing window "
+    "(seconds for each severity).",
 )
 @click.option("--seed", type=click.IntRange(0, 2**31), default=0, show_default=True, help="Draws the severities.")
 @registry_options
 @json_option
 def distill(
-    name: str, source: str, kind: "HeadKind", strict: int, seed: int, home: str, registry: str | None, as_json: bool
+    name: str,
+    source: str,
+    kind: "HeadKind",
+    strict: int,
+    protocol: "StrictProtocol",
+    seed: int,
+    home: str,
+    registry: str | None,
+    as_json: bool,
 ) -> None:
     """Distill a CCT head of contingency NAME and measure its error.
 
@@ -100,7 +118,7 @@ def distill(
         run = None if checkpoint is None else runs.trained_in(opened.database, checkpoint)
         chosen = "reference" if checkpoint is None else str(checkpoint.id)  # what is newest may change meanwhile
         with progress(name) as display:
-            settings = HeadSettings(kind, strict, seed)
+            settings = HeadSettings(kind, strict, seed, protocol)
             head = make_head(opened, row, chosen, settings, display)
         trained = runs.default_checkpoints(opened.database).get(row.id)
     objections = Gate().objections(head)

@@ -220,3 +220,8 @@ def parse_severities(texts: Iterable[str]) -> list[float]:
             raise UsageError(f"--alpha {entry[:60]!r} has more than {MAX_SEVERITIES} severities; use a larger step.")
         severities += [round(start + k * step, 12) for k in range(math.floor(count + 1e-9) + 1)]
     return severities
+
+
+accept_worse_option = click.option(
+    "--accept-worse", is_flag=True, help="Deploy although the head in place is better; it is recorded."
+)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zoo.commands.options import (
+    accept_worse_option,
     alias_option,
     budget_options,
     data_options,
@@ -13,6 +14,7 @@ from zoo.commands.options import (
     gate_options,
     json_option,
     registry_options,
+    required_option,
 )
 from zoo.commands.output import print_json
 from zoo.commands.progress import progress
@@ -20,6 +22,7 @@ from zoo.commands.recipes import RECIPE, recipe_of, recipe_options, severity_opt
 
 if TYPE_CHECKING:
     from contingencies.library import Contingency
+    from contingencies.protection import Verdict
     from contingencies.recipes import Recipe
     from registry.home import Home
     from registry.records import ContingencyRecord
@@ -42,8 +45,10 @@ if TYPE_CHECKING:
     type=click.IntRange(1, 1000),
     default=6,
     show_default=True,
-    help="Severities of each head measured against the strict ODE (seconds each).",
+    help="Severities of each head measured against the strict ODE.",
 )
+@required_option
+@accept_worse_option
 @gate_options
 @alias_option
 @click.option("--reason", default="pipeline", show_default=True, help="Why, for the record.")
@@ -57,6 +62,7 @@ def pipeline(
     fault: Any,
     clearing: str | None,
     model: str | None,
+    required_ms: float | None,
     max_mean_ms: float,
     max_ms: float,
     jobs: int | None,
@@ -88,7 +94,10 @@ def pipeline(
 
     torch.set_num_threads(1)  # two threads on shared cores are slower, and one makes runs reproducible
     executor = make_executor(jobs, cluster)
-    fresh, deployment = options.pop("fresh"), {key: options.pop(key) for key in ("strict", "alias", "reason")}
+    fresh, deployment = (
+        options.pop("fresh"),
+        {key: options.pop(key) for key in ("strict", "alias", "reason", "accept_worse")},
+    )
     family = {key: options.pop(key) for key in (*RECIPE, "severity")}
     recipe = _family_recipe(names, system, fault, clearing, family)
     with Home.open(home, registry) as opened:
@@ -106,10 +115,14 @@ def pipeline(
             example(opened.path, row, opened.contingency(row), url=registry, alias=deployment["alias"])
             for row in deployed[:1]
         ]
+        verdicts = {} if required_ms is None else _verdicts(opened, deployed, deployment["alias"], 1e-3 * required_ms)
     if as_json:
-        print_json(result.report() | {"examples": [vars(entry) for entry in shown]})
+        report = result.report() | {"examples": [vars(entry) for entry in shown]}
+        if required_ms is not None:
+            report |= {"required_s": 1e-3 * required_ms, "verdicts": {name: vars(v) for name, v in verdicts.items()}}
+        print_json(report)
     else:
-        _print(result, shown)
+        _print(result, shown, verdicts, required_ms)
     refused = [member for member in result.members if member.outcome != "deployed"]
     if refused:
         raise GateError(f"{len(refused)} of {len(rows)} heads were not deployed; the reasons are above.")
@@ -163,21 +176,55 @@ def milliseconds(seconds: float | None) -> str:
     return "-" if seconds is None else f"{1e3 * seconds:.4f}"
 
 
-def _print(result: "PipelineResult", examples: "Sequence[Example]") -> None:
+def _verdicts(home: "Home", rows: "list[ContingencyRecord]", alias: str, required_s: float) -> "dict[str, Verdict]":
+    """What the deployed heads make of a required time, at the most severe fault of each contingency."""
+    from contingencies.protection import judge
+    from registry.store import deployments
+
+    verdicts = {}
+    for row in rows:
+        head = home.load_head(deployments.active(home.database, row.name, alias).head)
+        cct, status = head.answer(head.severity[1])
+        duration = None if cct is None else cct - head.t_f
+        verdicts[row.name] = judge(status, duration, home.contingency(row).spec.window, required_s)
+    return verdicts
+
+
+def _print(
+    result: "PipelineResult",
+    examples: "Sequence[Example]",
+    verdicts: "dict[str, Verdict]",
+    required_ms: float | None,
+) -> None:
     trained = f"trained in {result.training_s:.0f} s" if result.trained_now else "trained before"
     click.echo(f"checkpoint {result.checkpoint}  {result.model}  {result.parameters:,} parameters  {trained}")
     width = max(len("contingency"), *(len(member.contingency) for member in result.members))
-    click.echo(f"{'contingency':{width}}  {'outcome':8}  {'status':14}  {'head':>5}  {'mean ms':>9}  {'max ms':>9}")
+    click.echo(
+        f"{'contingency':{width}}  {'outcome':8}  {'status':14}  {'head':>5}  {'mean ms':>9}  {'max ms':>9}"
+        + ("" if required_ms is None else f"  {'required':10}")
+    )
     for m in result.members:
         head = "-" if m.head is None else str(m.head)
         click.echo(
             f"{m.contingency:{width}}  {m.outcome:8}  {m.status:14}  {head:>5}  {milliseconds(m.strict_mae_s):>9}  "
-            f"{milliseconds(m.strict_max_s):>9}" + (f"  {m.detail}" if m.detail else "")
+            f"{milliseconds(m.strict_max_s):>9}"
+            + (
+                ""
+                if required_ms is None
+                else f"  {verdicts[m.contingency].words() if m.contingency in verdicts else '-':10}"
+            )
+            + (f"  {m.detail}" if m.detail else "")
         )
     passed = sum(member.outcome == "deployed" for member in result.members)
     censored = sum(member.outcome == "deployed" and member.status != "finite" for member in result.members)
     status_only = f", {censored} of them censored at every severity (status only, no number)" if censored else ""
     click.echo(f"{passed} of {len(result.members)} heads passed the gate and are deployed{status_only}")
+    if required_ms is not None:
+        failed = sum(verdict.outcome == "fail" for verdict in verdicts.values())
+        click.echo(
+            f"{failed} of {len(verdicts)} deployed contingencies fail {required_ms:g} ms at their most severe fault, "
+            f"{sum(verdict.outcome == 'pass' for verdict in verdicts.values())} pass"
+        )
     for entry in examples:
         click.echo(example_line(entry))
 

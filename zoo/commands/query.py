@@ -31,6 +31,7 @@ FIELDS = (
     "head",
     "checkpoint",
     "contingency_version",
+    "strict_severities",
 )
 
 
@@ -76,7 +77,8 @@ def cct(
                 for alpha in severities:
                     a = opened.cct(name, alpha, alias, **given)
                     answer = (name, alpha, a.status, a.cct, a.duration, a.error_bound, a.head, a.checkpoint)
-                    answers.append(dict(zip(FIELDS, (*answer, a.contingency_version), strict=True)) | where)
+                    values = (*answer, a.contingency_version, a.strict_severities)
+                    answers.append(dict(zip(FIELDS, values, strict=True)) | where)
                 newer[name] = _newer_version(opened, name, answers)
             except NotFoundError as error:
                 if len(names) == 1:
@@ -147,8 +149,12 @@ def _line(answer: dict[str, Any]) -> str:
     start = f"{answer['contingency']}  alpha {answer['alpha']:g}  {f'at {at}  ' if at else ''}"
     if answer["head"] is None:
         return f"{start}{answer['status']}"
+    from registry.store.replacing import FEW_STRICT
+
     source = "reference" if answer["checkpoint"] is None else f"checkpoint {answer['checkpoint']}"
-    origin = f"[head {answer['head']} from {source}, version {answer['contingency_version']}]"
+    measured = answer["strict_severities"]
+    seldom = f", measured at only {measured} strict severities" if measured < FEW_STRICT else ""
+    origin = f"[head {answer['head']} from {source}, version {answer['contingency_version']}{seldom}]"
     if answer["status"] != "finite":
         return f"{start}{answer['status']}{_verdict_words(answer)}  {origin}"
     bound = answer["error_bound_s"]

@@ -3,40 +3,52 @@
 Three measurements travel with a head, all on severities drawn at random that no fit has seen:
 how well it reconstructs the boundary it came from; its error against the fast reference ODE,
 which calibrates the split-conformal bound; and its error against the strict reference ODE,
-which decides whether it may be deployed. The strict ODE costs seconds per severity, so it is
-asked at few of them; the largest difference between both references found there is added to
-the bound, which therefore holds for the strict one. A few severities drawn at random may miss a
-short finite range, so the statuses are compared over the whole domain too, with the fast ODE.
+which decides whether it may be deployed. The strict ODE is asked at few severities, and confirms the
+fast root from both sides (or searches itself, with the full protocol); the largest difference between
+both references found there is added to the bound, which therefore holds for the strict one. A few
+severities drawn at random may miss a short finite range, so the statuses are compared over the whole
+domain too, with the fast ODE, whose whole clearing window is searched there.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Literal
 
 import numpy as np
 
+from contingencies.confirmation import confirmed_boundaries
 from contingencies.errors import UsageError
 from contingencies.operator_family import OperatorFamily
+from contingencies.operators import PhaseOperators
 from contingencies.references import reference_boundary
 from contingencies.stability import Boundary
 from espinn_moe.condition_head import AnyHead
 from espinn_moe.head import STATUSES, UNCERTAIN, Array, Head, HeadKind
 from espinn_moe.head_errors import draw_severities, errors_against
 from espinn_moe.head_fit import SCAN, fit_head
+from espinn_moe.head_samples import BoundaryOf, Closer
 from espinn_moe.head_series import NODES, TOLERANCE_S
 from registry.home import Home
 from registry.records import CheckpointRecord, ContingencyRecord, HeadRecord
 from registry.store.heads import Measured, Statuses
-from zoo.heads.sources import Source, checkpoint_source, reference_source
+from zoo.heads.sources import Source, checkpoint_source, reference_closer, reference_source
 from zoo.judging.certificates import certificate_prefix
 from zoo.lookup import expert_of, find_checkpoint
 from zoo.work.reporting import Report, silent, within
 
-CALIBRATION = 99  # severities behind the bound: the 95th smallest of 99 errors is the 95 % bound
-LOOKS = 101  # severities at which the statuses are compared
+CALIBRATION = 39  # severities behind the bound: the 38th smallest of 39 errors is the 95 % bound
+RECONSTRUCTION = 19  # of them, at which a head is compared with the surrogate it follows
+LOOKS = 32  # severities at which the statuses are compared: none of them among those of the fit's scan
+NEAR_S = (-0.9e-3, 1.1e-3)  # from the head's answer: where a boundary is looked for first; parts do not end on it
 STRICT = 12  # severities asked of the strict ODE, half of them where the head has a number
 COARSEST_S = 1e-4  # a head follows even a poor surrogate to a tenth of a millisecond
 EDGE = 35  # severities asked to find one edge of a finite range
 PIECE = 3 * NODES  # severities asked to fit one series
 ASKING = "asking the boundary"
+
+
+StrictProtocol = Literal["confirm", "full"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +58,7 @@ class HeadSettings:
     kind: HeadKind = "chebyshev"
     strict: int = STRICT  # severities asked of the strict ODE; 0 leaves the head unmeasured, and the gate refuses it
     seed: int = 0  # decides which severities are drawn
+    protocol: StrictProtocol = "confirm"  # two simulations around the fast root, or a search of the whole window
     tolerance_s: float = TOLERANCE_S  # how closely the head follows the boundary
 
 
@@ -88,18 +101,23 @@ def distill_boundary(source: Source, settings: HeadSettings = DEFAULT, report: R
         network=network,
         tolerance_s=settings.tolerance_s,
         seed=seed,
+        closer=source.closer if network is None else None,
         report=lambda asked: report(ASKING, asked, expected_severities(asked) + CALIBRATION),
     )
     head = fit.head
     drawn = draw_severities(head, CALIBRATION, seed + 1)
-    reconstruction = errors_against(head, boundary(drawn))
+    followed = drawn if source.is_reference else drawn[:RECONSTRUCTION]
+    reconstruction = errors_against(head, _near_head(head, followed, boundary, source.closer))
     report(ASKING, fit.evaluations + CALIBRATION, fit.evaluations + CALIBRATION)
-    reference = errors_against(head, reference_boundary(operators, drawn, "fast"))
+    reference = reconstruction
+    if not source.is_reference:
+        fast = partial(reference_boundary, operators, reference="fast")
+        reference = errors_against(head, _near_head(head, drawn, fast, reference_closer(operators)))
     asked = _strict_severities(head, settings.strict, seed + 2)
-    truth = reference_boundary(operators, asked, "strict", within(report, "asking the strict ODE", asked.size))
-    gap = _reference_gap(truth, reference_boundary(operators, asked, "fast"))
+    truth, gap = _strict(operators, asked, settings.protocol, within(report, "asking the strict ODE", asked.size))
     bound = None if reference.bound_s is None else reference.bound_s + gap
-    looked = reference_boundary(operators, np.linspace(*head.severity, LOOKS), "fast")
+    low, high = head.severity
+    looked = reference_boundary(operators, low + (high - low) * (np.arange(LOOKS) + 0.5) / LOOKS, "fast")
     measured = Measured(reconstruction, reference, errors_against(head, truth), compare_statuses(head, looked))
     return Distilled(replace(head, error_bound_s=bound), measured, fit.evaluations, truth)
 
@@ -144,10 +162,34 @@ def _strict_severities(head: Head, n: int, seed: int) -> Array:
     return np.concatenate([finite, anywhere])
 
 
-def _reference_gap(strict: Boundary, fast: Boundary) -> float:
-    """Largest difference between the two references, s."""
+def _near_head(head: Head, alpha: Array, boundary: BoundaryOf, closer: Closer | None) -> Boundary:
+    """A boundary at severities (m,) where a head has numbers: looked for near these first, in full where not there."""
+    if closer is None or not alpha.size:
+        return boundary(alpha)
+    cct = head.answers(alpha)[0]
+    first, last = (np.clip(cct + step, *closer.window) for step in NEAR_S)
+    found = closer.near(alpha, first, last, np.inf)
+    lost = np.flatnonzero(~found.finite)
+    if not lost.size:
+        return found
+    in_full = boundary(alpha[lost])
+    found.cct[lost] = in_full.cct
+    status = np.array(found.status, dtype="<U14")
+    status[lost] = in_full.status
+    return replace(found, status=tuple(status.tolist()))
+
+
+def _strict(
+    operators: PhaseOperators, alpha: Array, protocol: StrictProtocol, report: Callable[[int], None]
+) -> tuple[Boundary, float]:
+    """The strict boundary at severities (m,), and the largest difference from the fast one there, s."""
+    if protocol == "confirm":
+        strict, fast = confirmed_boundaries(operators, alpha, report)
+    else:
+        strict = reference_boundary(operators, alpha, "strict", report)
+        fast = reference_boundary(operators, alpha, "fast")
     difference = np.abs(strict.cct - fast.cct)
-    return float(np.nanmax(difference)) if np.isfinite(difference).any() else 0.0
+    return strict, float(np.nanmax(difference)) if np.isfinite(difference).any() else 0.0
 
 
 def _points(boundary: Boundary) -> list[tuple[float, float | None, str]]:
@@ -157,9 +199,9 @@ def _points(boundary: Boundary) -> list[tuple[float, float | None, str]]:
 
 
 def _worthwhile(checkpoint: CheckpointRecord) -> float:
-    """A tenth of the surrogate's own mean CCT error, s: its bends below that are not worth following."""
+    """A quarter of the surrogate's own mean CCT error, s: its bends below that are not worth following."""
     mean_ms = checkpoint.metrics.get("cct_mae_ms") or 0.0
-    return min(max(1e-4 * mean_ms, TOLERANCE_S), COARSEST_S)
+    return min(max(0.25e-3 * mean_ms, TOLERANCE_S), COARSEST_S)
 
 
 def _certificate(checkpoint: CheckpointRecord, expert: int) -> dict[str, float]:

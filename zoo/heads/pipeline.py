@@ -35,6 +35,7 @@ class PipelinePlan:
     gate: Gate | None = None  # largest errors with which a head is deployed
     alias: str = PRODUCTION
     reason: str = "pipeline"
+    accept_worse: bool = False  # whether a head may replace a better one
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,14 @@ def _deploy(home: Home, row: ContingencyRecord, item: Done, plan: PipelinePlan) 
     outcome: Literal["deployed", "refused"] = "deployed"
     detail = ""
     try:
-        home.deploy(row.name, head.id, alias=plan.alias, reason=plan.reason, gate=plan.gate)
+        home.deploy(
+            row.name,
+            head.id,
+            alias=plan.alias,
+            reason=plan.reason,
+            accept_worse=plan.accept_worse,
+            gate=plan.gate,
+        )
     except GateError as error:
         outcome, detail = "refused", str(error)
     errors = (head.strict_mae_s, head.strict_max_s, head.error_bound_s)

@@ -64,6 +64,7 @@ def deploy(
             alias=body.alias,
             reason=body.reason,
             force=body.force,
+            accept_worse=body.accept_worse,
             replaces=replaced_by(if_match),
         )
     response.headers["ETag"] = tag_of(row.id)

@@ -115,6 +115,7 @@ class DeployIn(ReasonIn):
 
     head: int | None = Field(None, ge=1, le=2**31 - 1)
     force: bool = False
+    accept_worse: bool = False
 
 
 class Answers(Value):
@@ -124,6 +125,7 @@ class Answers(Value):
     head: int
     checkpoint: int | None
     version: int
+    strict_severities: int
     t_f_s: float
     alpha: list[float]
     status: list[str]
@@ -139,6 +141,7 @@ class Answering(Value):
     head: int
     checkpoint: int | None
     version: int
+    strict_severities: int
     t_f_s: float
     error_bound_s: float | None
 

@@ -19,7 +19,7 @@ from registry.query import Registry
 from registry.store import runs
 from registry.store.deployments import Gate
 from tests.cases import compile_text
-from zoo.heads.distill import HeadSettings, distill, distill_boundary
+from zoo.heads.distill import CALIBRATION, HeadSettings, distill, distill_boundary
 from zoo.heads.sources import Source
 from zoo.lookup import expert_of, find_contingency, find_registered
 
@@ -49,7 +49,7 @@ def test_the_head_answers_the_published_severity_as_the_strict_ode_does(tmp_path
         assert all(done <= total for done, total in asked) and asked[-1][0] == asked[-1][1]
         assert made.source == "reference" and made.strict_count == 2 and made.strict_max_s < 2e-5
         errors = made.errors
-        assert errors["reconstruction"]["mae_s"] < 2e-5 and errors["reference"]["finite"] == 99
+        assert errors["reconstruction"]["mae_s"] < 2e-5 and errors["reference"]["finite"] == CALIBRATION
         home.deploy(row.name, reason="test")
     strict = reference_boundary(compile_contingency(load_contingency(row.name)), np.array([0.9]), "strict")
     with Registry.open(tmp_path) as asked:
