@@ -66,8 +66,8 @@ def deploy(
 
     A head is refused (exit code 6) when its measured error against the strict ODE exceeds the limits, or when it is
     censored where the reference is not, or the reverse, at more than a tenth of the severities. So is a head that is
-    worse than the one it would replace, unless --accept-worse is given: a worse bound, fewer severities measured against
-    the strict ODE, or a surrogate in place of the reference. The head that answers already is left as it is.
+    worse than the one it would replace, unless --accept-worse is given: a worse bound, fewer severities measured
+    against the strict ODE, or a surrogate in place of the reference. The head that answers already is left as it is.
     """
     from registry.home import Home
     from registry.store.deployments import Gate
