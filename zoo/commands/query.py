@@ -153,7 +153,11 @@ def _line(answer: dict[str, Any]) -> str:
 
     source = "reference" if answer["checkpoint"] is None else f"checkpoint {answer['checkpoint']}"
     measured = answer["strict_severities"]
-    seldom = f", measured at only {measured} strict severities" if measured < FEW_STRICT else ""
+    seldom = (
+        f", measured at {measured} strict severit{'y' if measured == 1 else 'ies'} only"
+        if measured < FEW_STRICT
+        else ""
+    )
     origin = f"[head {answer['head']} from {source}, version {answer['contingency_version']}{seldom}]"
     if answer["status"] != "finite":
         return f"{start}{answer['status']}{_verdict_words(answer)}  {origin}"
