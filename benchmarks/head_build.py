@@ -44,9 +44,10 @@ with Home.open(home_path) as home:
         begin = time.process_time()
         head = distill(home, row, source, **options)
         objections = Gate().objections(head)
+        errors = head.errors if hasattr(head, "errors") else json.loads(head.errors_json)
         figures[source] = {
             "seconds": time.process_time() - begin, "objections": objections, "bound_ms": 1e3 * head.error_bound_s,
-            "mean_ms": 1e3 * head.strict_mae_s, "asked": head.errors["detail"]["evaluations"],
+            "mean_ms": 1e3 * head.strict_mae_s, "asked": errors["detail"]["evaluations"],
         }
 print(json.dumps(figures))
 """
