@@ -78,7 +78,7 @@ def learned_near(
 
     The statuses are those of the given instants alone: what lies outside is not looked at.
     """
-    alpha = _checked_severities(surrogate.members[member], alpha)
+    alpha = checked_severities(surrogate.members[member], alpha)
     margins = _direct_margins(surrogate, alpha, member)
 
     def source(row: np.ndarray, instants: Float, values: bool) -> Look:

@@ -83,7 +83,7 @@ _open: "weakref.WeakSet[Registry]" = weakref.WeakSet()
 
 def at_point(deployed: Deployed, name: str, alpha: float, conditions: Mapping[str, Any]) -> "CCTAnswer | CCTAnswers":
     """The answer at an operating point; conditions that are arrays make many answers."""
-    head, head_id, checkpoint_id, version = deployed
+    head, head_id, checkpoint_id, version, strict = deployed
     if not isinstance(head, ConditionHead):
         check_names(name, (), conditions)
         raise UsageError(f"{name} has no conditions; leave them out.")
@@ -94,12 +94,14 @@ def at_point(deployed: Deployed, name: str, alpha: float, conditions: Mapping[st
         cct, status, bound = head.bounded(alpha, [float(value) for value in values])
     except (TypeError, ValueError):
         raise UsageError(f"{name}: a condition is not a number; give numbers.") from None
-    return CCTAnswer(cct, None if cct is None else cct - head.t_f, status, bound, head_id, checkpoint_id, version)
+    return CCTAnswer(
+        cct, None if cct is None else cct - head.t_f, status, bound, head_id, checkpoint_id, version, strict
+    )
 
 
 def at_points(deployed: Deployed, name: str, alpha: Array, conditions: Mapping[str, Any]) -> CCTAnswers:
     """Answers at severities and conditions that broadcast with each other."""
-    head, head_id, checkpoint_id, version = deployed
+    head, head_id, checkpoint_id, version, strict = deployed
     if not isinstance(head, ConditionHead):
         check_names(name, (), conditions)
         raise UsageError(f"{name} has no conditions; leave them out.")
@@ -109,7 +111,7 @@ def at_points(deployed: Deployed, name: str, alpha: Array, conditions: Mapping[s
     except (TypeError, ValueError):
         raise UsageError(f"{name}: severities and conditions are not numbers of one shape; give such.") from None
     cct, code, bound = head.bounded_answers(severities, np.stack(columns, -1))
-    return CCTAnswers(name, severities, cct, code, head.t_f, bound, head_id, checkpoint_id, version)
+    return CCTAnswers(name, severities, cct, code, head.t_f, bound, head_id, checkpoint_id, version, strict)
 
 
 class Registry:

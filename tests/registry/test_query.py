@@ -27,8 +27,8 @@ def test_an_answer_carries_number_status_bound_and_provenance(zoo: Zoo) -> None:
     home.deploy("fault-a", reason="x")
     with opened(zoo) as asked:
         answer = asked.cct("fault-a", 0.9)
-        assert answer == CCTAnswer(0.7, pytest.approx(0.5), "finite", 1e-5, made.id, None, row.version)
-        assert asked.cct("fault-a", 0.1) == (None, None, "right-censored", None, made.id, None, 1)
+        assert answer == CCTAnswer(0.7, pytest.approx(0.5), "finite", 1e-5, made.id, None, row.version, 12)
+        assert asked.cct("fault-a", 0.1) == (None, None, "right-censored", None, made.id, None, 1, 12)
         assert asked.cct("fault-a", 1.5).status == "out-of-domain"
         assert asked.cct("fault-a", 1).cct == 0.7
         assert asked.cct("fault-a", np.float64(0.9)) == answer
