@@ -18,13 +18,14 @@ class Verdict:
 
     required: float  # s
     outcome: Outcome
-    margin: float | None  # s, critical duration less the required one; at least this when right-censored, None if open
+    margin: float | None  # s, critical duration less the required one; None if open
+    at_least: bool = False  # whether the margin is only that of the end of the window
 
     def words(self) -> str:
         """The verdict in a few characters, margin in ms."""
         if self.margin is None:
             return self.outcome
-        return f"{self.outcome} {1e3 * self.margin:+.1f}"
+        return f"{self.outcome} {'>= ' if self.at_least else ''}{1e3 * self.margin:+.1f}"
 
 
 def judge(status: str, duration: float | None, window: Window, required: float) -> Verdict:
@@ -45,7 +46,7 @@ def judge(status: str, duration: float | None, window: Window, required: float) 
     if duration is not None:
         return Verdict(required, "pass" if duration >= required else "fail", duration - required)
     if status == "right-censored" and last >= required:
-        return Verdict(required, "pass", last - required)
+        return Verdict(required, "pass", last - required, at_least=True)
     if status == "left-censored" and first <= required:
         return Verdict(required, "fail", first - required)
     return Verdict(required, "open", None)

@@ -33,3 +33,4 @@ def test_a_censored_answer_decides_only_what_was_studied(status, required, outco
     verdict = judge(status, None, WINDOW, required)
     assert verdict.outcome == outcome
     assert (verdict.margin is None) == (outcome == "open")
+    assert (">=" in verdict.words()) == (outcome == "pass")

@@ -127,6 +127,7 @@ def screen(
     are cleared come first, then finite CCTs, then members that stay in step throughout the window, those that came
     closest to losing it first. Faults are bolted unless told otherwise.
     """
+    from contingencies.errors import NotFoundError
     from contingencies.families import generate_family
     from contingencies.library import load_system
     from contingencies.network import solve_network
@@ -146,6 +147,11 @@ def screen(
     family = generate_family(loaded, recipe)
     given = parse_at(at)
     network = solve_at(family.members[0], given) if given and family.members else solve_network(loaded)
+    if not family.members:
+        raise NotFoundError(
+            f"{loaded.name} has no place for {fault} faults cleared by {clearing} among those that the options select; "
+            "check the filters."
+        )
     operators = compile_family(family.members, reduce_network(network))
     with progress(loaded.name) as display:
         answers = screening.screen(operators, alpha, reference, executor, display)

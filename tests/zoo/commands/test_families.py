@@ -319,3 +319,8 @@ def test_the_new_england_screen_finds_a_boundary_for_most_lines():
     assert len(finite) >= 28
     assert answers[0].contingency == "ieee39-line-28-29-near-29-remove"
     assert np.all(np.diff(finite) >= 0)
+
+
+def test_filters_that_select_nothing_are_told_and_not_taken_for_a_safe_grid():
+    code, message = refusal("screen", "wscc9", *LINES, "--include", "foo-*")
+    assert code == 3 and "no place for line faults" in message
