@@ -46,7 +46,7 @@ def recipe_options(required: bool = True) -> Decorator:
         click.option(
             "--position",
             type=FINITE,
-            help="Line faults: fraction from the lower bus number.  [default: near either end; with --law admittance the middle]",
+            help="Line faults: fraction from the lower bus number.  [default: near either end; --law admittance: 0.5]",
         ),
         click.option(
             "--law",
