@@ -3,7 +3,7 @@
 Everything that a phase operator is made of (internal voltages, initial angles, mechanical powers, reduced
 admittances, transfers to and from the buses of the fault) is analytic in loads and dispatch, so polynomials of low
 degree in the scaled conditions reproduce it to 1e-9 (`contingencies.smooth_fit`). The position of a line fault
-enters in closed form, theory.md eq. (61). No power flow is solved afterwards, and the coefficients are all that a
+enters in closed form, theory.md eq. (71). No power flow is solved afterwards, and the coefficients are all that a
 differentiable version needs (`espinn_moe.condition_physics`).
 """
 
@@ -53,7 +53,7 @@ class OperatorFamily:
         return 2.0 * (conditions - low) / (high - low) - 1.0
 
     def fault_weights(self, conditions: Array) -> tuple[Array, Array]:
-        """Weights (..., q) of the fault's buses, impedance (...) of the line's two parts, theory.md eq. (61)."""
+        """Weights (..., q) of the fault's buses, impedance (...) of the line's two parts, theory.md eq. (71)."""
         point, place = self.base.fault_point, self.position
         if point is None:
             return np.zeros(1), 0j

@@ -1,7 +1,7 @@
 """The reduced ODE over operating points: CCTs of many rows, censoring edges, and how a CCT moves with conditions.
 
 Operators come from the smooth family, so that no power flow is solved; they agree with those of a solved point to
-1e-9. Derivatives are theory.md eq. (62), by centred differences of the hard margin at the critical instant.
+1e-9. Derivatives are theory.md eq. (72), by centred differences of the hard margin at the critical instant.
 """
 
 from collections.abc import Callable

@@ -87,7 +87,7 @@ class PointGradient:
 
 
 def point_gradient(surrogate: Chained, alpha: float, values: Float, cct: float, member: int = 0) -> PointGradient:
-    """dCCT/dalpha and dCCT/d(condition) of a learned boundary at one point (d,), theory.md eq. (62).
+    """dCCT/dalpha and dCCT/d(condition) of a learned boundary at one point (d,), theory.md eq. (72).
 
     The hard margin is differentiated at its peak, whose own motion contributes nothing.
     """

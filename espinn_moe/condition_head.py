@@ -1,6 +1,6 @@
 """A CCT head over severity and conditions: status, CCT and bound for any point of its domain, without torch.
 
-Two small tanh networks, theory.md eqs. (63) and (64): one gives the severity alpha_e at which clearing at the end of
+Two small tanh networks, theory.md eqs. (73) and (74): one gives the severity alpha_e at which clearing at the end of
 the window becomes unstable, as a function of the conditions; the other the CCT as a function of the conditions, of
 u = sqrt(alpha - alpha_e), in which it is smooth up to the edge, and of alpha_e. The bound depends on the
 distance to the edge, near which errors are larger. Without conditions the head answers at the case's own point, and so

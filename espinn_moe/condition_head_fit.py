@@ -1,10 +1,10 @@
 """Fitting a head over conditions to any source of censoring edges and CCTs: the reference or a surrogate.
 
 First the edge alpha_e(conditions), then the CCT in the coordinate in which it is smooth up to the edge, theory.md
-eqs. (63)-(64); each is a small tanh network in double precision, fitted on the full batch by SOAP. Samples fill the
+eqs. (73)-(74); each is a small tanh network in double precision, fitted on the full batch by SOAP. Samples fill the
 domain evenly in the conditions and in u = sqrt(alpha - alpha_e). The bound is split-conformal and local: rows drawn
 like queries, which no fit has seen, are put into bins of equal size by their distance to the edge, and every bin gets
-its own quantile, theory.md eq. (65).
+its own quantile, theory.md eq. (75).
 """
 
 import itertools

@@ -146,7 +146,7 @@ def test_files_that_say_something_else_are_not_replaced(tmp_path):
 
 def test_what_cannot_be_imported_is_said_in_one_sentence_and_nothing_is_written(tmp_path):
     out = tmp_path / "out"
-    with pytest.raises(NotFoundError, match=r"nowhere\.raw: cannot be read"):
+    with pytest.raises(NotFoundError, match=r"nowhere\.raw: no such file"):
         import_psse(tmp_path / "nowhere.raw", None, out)
     with pytest.raises(UsageError, match=r"does not end in \.raw; give the RAW file first"):
         import_psse(DYR, RAW, out)

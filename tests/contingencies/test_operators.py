@@ -87,7 +87,13 @@ def test_a_line_fault_equals_the_network_with_an_explicit_fault_node(place, posi
 
 
 @settings(max_examples=60)
-@given(data=st.data(), grid=st.sampled_from(GRIDS), g=st.floats(0, 10), b=st.floats(-500, -0.1), alpha=severities)
+@given(
+    data=st.data(),
+    grid=st.sampled_from(GRIDS),
+    g=st.just(0.0) | st.floats(1e-6, 10),
+    b=st.floats(-500, -0.1),
+    alpha=severities,
+)
 def test_a_bus_fault_equals_the_network_with_the_shunt_added(data, grid, g, b, alpha):
     network = network_of(grid)
     number = data.draw(st.sampled_from(network.bus_numbers.tolist()))

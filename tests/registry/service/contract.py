@@ -3,6 +3,7 @@
 from typing import Any
 
 import schemathesis
+from httpx2 import InvalidURL
 from hypothesis import HealthCheck, Phase, given, settings
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
@@ -56,7 +57,7 @@ def _send(client: TestClient, headers: dict[str, str], strategy: Any, count: int
                 given_.pop(key, None)
         try:
             response = client.request(**given_)
-        except (UnicodeError, ValueError):  # what no client can send
+        except (UnicodeError, ValueError, InvalidURL):  # what no client can send
             return
         sent += 1
         case.validate_response(response, checks=CHECKS)
