@@ -217,7 +217,7 @@ texts = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_si
 
 @st.composite
 def specs(draw):
-    t_f = draw(st.floats(0, 10))
+    t_f = draw(st.just(0.0) | st.floats(1e-3, 10))
     t_c = (t_f + draw(st.floats(1e-3, 1)), t_f + 1 + draw(st.floats(1e-3, 1)))
     fault, clearing = draw(
         st.sampled_from(
