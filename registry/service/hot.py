@@ -122,7 +122,7 @@ class Query:
             duration[here] = cct[here] - head.t_f
             if head.error_bound_s is not None:
                 bound[here] = np.where(code[here] == 0, head.error_bound_s, np.nan)
-            origin[:, k] = deployed[1:]
+            origin[:, k] = deployed.head_id, deployed.checkpoint_id, deployed.version
             answered_by[name] = {
                 "head": deployed.head_id,
                 "checkpoint": deployed.checkpoint_id,

@@ -37,7 +37,7 @@ def test_the_members_of_a_family_share_one_loaded_surrogate_and_its_operators(ho
     loads = []
     original = checkpoints.from_bytes
     monkeypatch.setattr(checkpoints, "from_bytes", lambda *given: loads.append(given) or original(*given))
-    monkeypatch.setattr(sources, "compile_contingency", lambda contingency: pytest.fail("compiled again"))
+    monkeypatch.setattr(sources, "compile_members", lambda members: pytest.fail("compiled again"))
     members = [checkpoint_source(home, row, checkpoint).operators for row in rows]
     assert [operators.name for operators in members] == list(NAMES)
     assert members[0].network is members[1].network
