@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from zoo.commands.options import FINITE, at_option, file_option, json_option, registry_options
+from zoo.commands.options import FINITE, ROW_NUMBER, at_option, file_option, json_option, registry_options
 from zoo.commands.output import print_json
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ STEPS = {"MW": 10.0, "": 0.01}  # what people call a small change: 10 MW, one hu
 @at_option
 @click.option(
     "--checkpoint",
-    type=click.IntRange(1),
+    type=ROW_NUMBER,
     metavar="ID",
     help="Ask this trained surrogate, through its whole graph; default: the fast reduced ODE.",
 )

@@ -46,12 +46,12 @@ def test_a_list_is_registered_and_answered(tmp_path):
 
 
 @pytest.mark.parametrize(("arguments", "code", "sentence"), [
-    (("import", "gone.raw", "--output", "x"), 3, "gone.raw: cannot be read"),
+    (("import", "gone.raw", "--output", "x"), 3, "gone.raw: no such file"),
     (("import", DYR, "--output", "x"), 2, "does not end in .raw"),
-    (("import-contingencies", "gone.con", "--system", "ieee39", "--output", "x.yaml"), 3, "gone.con: cannot be read"),
+    (("import-contingencies", "gone.con", "--system", "ieee39", "--output", "x.yaml"), 3, "gone.con: no such file"),
     (("import-contingencies", CON, "--system", "nowhere", "--output", "x.yaml"), 3, "is not shipped"),
     (("screen", "ieee39", "--fault", "bus", "--clearing", "restore", "--rating-min", 5), 2, "a rating selects lines"),
-    (("screen", "ieee39", "--fault", "bus", "--clearing", "restore", "--include", "@gone"), 3, "a list of places"),
+    (("screen", "ieee39", "--fault", "bus", "--clearing", "restore", "--include", "@gone"), 3, "gone: no such file"),
     (("pipeline", "--system", "ieee39", "--area", 2), 2, "--area describes a family"),
 ])  # fmt: skip
 def test_mistakes_end_with_one_sentence_and_a_code(arguments, code, sentence):
