@@ -12,7 +12,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import argparse
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,14 +25,17 @@ from contingencies.stability import Boundary
 from espinn_moe.boundary import learned_boundary
 from espinn_moe.margins import HARD, SMOOTH, MarginRule
 from espinn_moe.plan import Progress
+from espinn_moe.shooting import ShootingObjective
 from espinn_moe.train import train
-from zoo.judging.metrics import CCTErrors, cct_errors
+from zoo.judging.metrics import CCTErrors, TrajectoryErrors, cct_errors
+from zoo.judging.trajectories import held_out_totals
 from zoo.judging.unseen import Validation
 from zoo.surrogates.budgets import COMPARED_BY, RESIDUALS, Residual, plan_for
 from zoo.surrogates.catalogue import create_model, entry_of, list_models, make_objective, residual_of
 from zoo.surrogates.datasets import evaluation_grid, training_set
 
 MINUTES = {"chained": 4.5, "one-shot": 8.0}  # of the processor, by form
+THIN = 3  # trajectory errors use one severity in so many; odd, or it would be those of the training
 TIMED = 8  # severities of the timing comparison; the strict protocol needs seconds for each
 
 
@@ -41,6 +45,8 @@ class SeedResult:
 
     seed: int
     errors: CCTErrors
+    trajectories: TrajectoryErrors  # on held-out pairs
+    rollouts: int  # post-clearing ones that were learned from
     train_s: float  # of the processor
     steps: int
     extraction_s: float  # per severity
@@ -57,6 +63,7 @@ class Study:
     fraction: float
     minutes: float
     focus: bool
+    options: dict[str, Any] = field(default_factory=dict)  # of the objective, beside the catalogue's
 
 
 def run_seed(study: Study, seed: int, truth: Boundary, rule: MarginRule) -> SeedResult:
@@ -64,7 +71,9 @@ def run_seed(study: Study, seed: int, truth: Boundary, rule: MarginRule) -> Seed
     scenarios = training_set(study.operators, study.fraction, seed)
     surrogate = create_model(study.model, [study.operators], seed)
     surrogate.calibrate([scenarios])
-    objective = make_objective(study.model, surrogate, [scenarios], focus=study.focus, residual=study.residual)
+    objective = make_objective(
+        study.model, surrogate, [scenarios], focus=study.focus, residual=study.residual, **study.options
+    )
     plan = plan_for(
         entry_of(study.model).form, minutes=study.minutes, seed=seed, clock=COMPARED_BY, residual=study.residual
     )
@@ -83,7 +92,11 @@ def run_seed(study: Study, seed: int, truth: Boundary, rule: MarginRule) -> Seed
     learned = learned_boundary(surrogate, truth.alpha, 0, rule)
     extraction = (time.perf_counter() - started) / len(truth.alpha)
     errors = cct_errors(learned, truth)
-    return SeedResult(seed, errors, result.used_s, result.steps, extraction, surrogate.n_parameters)
+    trajectories = held_out_totals(surrogate, thin=THIN).errors()
+    rollouts = objective.rolled_out if isinstance(objective, ShootingObjective) else 0
+    return SeedResult(
+        seed, errors, trajectories, rollouts, result.used_s, result.steps, extraction, surrogate.n_parameters
+    )
 
 
 def reference_times(operators: PhaseOperators, alpha: np.ndarray) -> tuple[float, float]:
@@ -109,6 +122,8 @@ def main() -> None:
     parser.add_argument("--contingency", default="ieee30-line-3-4-restore")
     parser.add_argument("--fraction", type=float, default=1.0)
     parser.add_argument("--no-focus", action="store_true", help="learn whole trajectories, as the paper does")
+    parser.add_argument("--forward-only", action="store_true", help="pointwise: the event state does not follow")
+    parser.add_argument("--refresh-steps", type=int, help="shooting: steps that learn from the same rollouts")
     parser.add_argument("--reference", choices=["strict", "fast"], default="strict", help="truth of the errors")
     parser.add_argument("--no-rivals", action="store_true", help="leave out the times of the reference simulators")
     parser.add_argument("--margin", choices=["hard", "smooth"], default="hard")
@@ -121,10 +136,14 @@ def main() -> None:
     rule = HARD if arguments.margin == "hard" else SMOOTH
     residual, form = residual_of(arguments.model, arguments.residual), entry_of(arguments.model).form
     minutes = MINUTES[form] if arguments.minutes is None else arguments.minutes
-    study = Study(arguments.model, operators, residual, arguments.fraction, minutes, not arguments.no_focus)
+    options: dict[str, Any] = {"forward_only": True} if arguments.forward_only else {}
+    if arguments.refresh_steps is not None:
+        options["refresh_steps"] = arguments.refresh_steps
+    study = Study(arguments.model, operators, residual, arguments.fraction, minutes, not arguments.no_focus, options)
     print(
         f"{arguments.model} on {arguments.contingency}, {residual} residual, fraction {arguments.fraction:g}, "
         f"{minutes:g} processor min, {'whole trajectories' if arguments.no_focus else 'focus'}, "
+        f"{''.join(f'{name} {value}, ' for name, value in options.items())}"
         f"{arguments.margin} margin; "
         f"truth: {arguments.reference} ODE, {int(truth.finite.sum())} of {len(alpha)} severities finite"
     )
@@ -132,18 +151,28 @@ def main() -> None:
     for seed in range(arguments.first_seed, arguments.first_seed + arguments.seeds):
         row = run_seed(study, seed, truth, rule)
         rows.append(row)
-        mae, p95, largest = (
-            np.nan if e is None else 1e3 * e for e in (row.errors.mae, row.errors.p95, row.errors.maximum)
-        )
-        print(
-            f"  seed {seed}: CCT MAE {mae:.4f} ms  P95 {p95:.4f}  max {largest:.4f}  "
-            f"({row.errors.finite} of {row.errors.reference_finite} finite, {row.errors.mismatches} of other status)  "
-            f"{row.steps} steps in {row.train_s:.0f} processor s  {row.parameters:,} parameters",
-            flush=True,
-        )
+        print_row(row)
     if not arguments.no_rivals:
         print_rivals(arguments.model, operators, alpha, float(np.mean([row.extraction_s for row in rows])))
     print_figures(arguments.model, rows)
+
+
+def print_row(row: SeedResult) -> None:
+    """Errors of one seed."""
+    mae, p95, largest = (np.nan if e is None else 1e3 * e for e in (row.errors.mae, row.errors.p95, row.errors.maximum))
+    print(
+        f"  seed {row.seed}: CCT MAE {mae:.4f} ms  P95 {p95:.4f}  max {largest:.4f}  "
+        f"({row.errors.finite} of {row.errors.reference_finite} finite, {row.errors.mismatches} of other status)  "
+        f"{row.steps} steps in {row.train_s:.0f} processor s  {row.parameters:,} parameters  "
+        f"{row.rollouts:,} rollouts",
+        flush=True,
+    )
+    states = row.trajectories
+    print(
+        f"    held-out pairs, whole {states.rmse_delta:.5f} rad {states.rmse_omega:.3e} pu, "
+        f"decisive {states.rmse_delta_decisive:.5f} rad {states.rmse_omega_decisive:.3e} pu",
+        flush=True,
+    )
 
 
 def print_rivals(model: str, operators: PhaseOperators, alpha: np.ndarray, ours_s: float) -> None:

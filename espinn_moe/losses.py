@@ -19,7 +19,7 @@ from contingencies.errors import UsageError
 from espinn_moe.phases import FAULT_ON, POST_CLEARING, SETTLED_RAD
 from espinn_moe.physics import Physics
 from espinn_moe.sampling import SamplePool, joined
-from espinn_moe.surrogate import Rows, Scenarios, Surrogate
+from espinn_moe.surrogate import EventSurrogate, Rows, Scenarios, Surrogate
 
 RESIDUAL_WEIGHT = 0.1  # of the data misfit, for whole trajectories
 # How fast whole trajectories lose weight with the time since clearing, 1/s, when a training begins and when it ends.
@@ -53,6 +53,8 @@ class TrajectoryObjective:
     data_decay, residual_decay : (float, float)
         Rates at which samples and residuals lose weight with the time since clearing, 1/s, at the beginning and at the
         end of the training; zeros weigh all instants alike.
+    forward_only : bool
+        What is learned after clearing does not change the fault-on part; needs a model with event states.
     """
 
     def __init__(
@@ -67,8 +69,12 @@ class TrajectoryObjective:
         decisive: bool = False,
         data_decay: tuple[float, float] = DATA_DECAY,
         residual_decay: tuple[float, float] = RESIDUAL_DECAY,
+        forward_only: bool = False,
     ) -> None:
         check_scenarios(model, scenarios)
+        if forward_only and not isinstance(model, EventSurrogate):
+            raise UsageError("a model without event states cannot be trained forward only; leave out forward_only.")
+        self.forward_only = forward_only
         model.calibrate(scenarios)
         self._decays, self._done = (data_decay, residual_decay), 0.0
         self.rows, self.collocation_rows, self.decisive = rows, collocation_rows, decisive
@@ -115,7 +121,9 @@ class TrajectoryObjective:
     def terms(self, model: Surrogate, batch: "TrajectoryBatch") -> dict[str, Tensor]:
         """data, residual_delta, residual_omega, and the model's own."""
         rows, n = batch.data, model.n_machines
-        misfit = self.misfit(model.states(rows.t, rows.alpha, rows.t_c, routing(model, rows.member)), rows.states)
+        one_way = model if isinstance(model, EventSurrogate) and self.forward_only else None
+        states = model.states if one_way is None else one_way.states_forward_only
+        misfit = self.misfit(states(rows.t, rows.alpha, rows.t_c, routing(model, rows.member)), rows.states)
         of_data, of_residual = (begin + self._done * (end - begin) for begin, end in self._decays)
         terms = {"data": (weights_since_clearing(rows, of_data) * misfit).mean()}
         if "residual_delta" in self.weights:
@@ -123,7 +131,7 @@ class TrajectoryObjective:
             weights = weights_since_clearing(batch.collocation, of_residual)
             terms["residual_delta"] = (weights * (residual[:, :n] / self.scales["delta_rate"]).square()).mean()
             terms["residual_omega"] = (weights * (residual[:, n:] / self.scales["omega_rate"]).square()).mean()
-        return terms | model.extra_terms(rows)
+        return terms | (model.extra_terms(rows) if one_way is None else one_way.extra_terms_forward_only(rows))
 
     def misfit(self, ours: Tensor, theirs: Tensor) -> Tensor:
         """Squared differences of states (m, 2 n), angles and speeds of a machine together, in units of their size."""
@@ -132,7 +140,9 @@ class TrajectoryObjective:
 
     def residuals(self, model: Surrogate, rows: Rows) -> Tensor:
         """d x/dt - f_q(x) (m, 2 n) with the operator of the phase that is active at each row."""
-        x, rate = model.states_and_rates(rows.t, rows.alpha, rows.t_c, routing(model, rows.member))
+        one_way = model if isinstance(model, EventSurrogate) and self.forward_only else None
+        states_and_rates = model.states_and_rates if one_way is None else one_way.states_and_rates_forward_only
+        x, rate = states_and_rates(rows.t, rows.alpha, rows.t_c, routing(model, rows.member))
         out = torch.empty_like(x)
         for mask, phase in (
             (rows.t < rows.t_c, FAULT_ON),

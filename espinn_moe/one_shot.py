@@ -83,6 +83,13 @@ class EventStructured(EventSurrogate):
         assert rates is not None
         return states, rates
 
+    def states_and_rates_forward_only(
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0
+    ) -> tuple[Tensor, Tensor]:
+        states, rates = self._evaluate(t, alpha, t_c, member, with_rates=True, forward_only=True)
+        assert rates is not None
+        return states, rates
+
     def fault_on_states(self, t: Tensor, alpha: Tensor, member: Member = 0) -> Tensor:
         return self._fault_on(t, alpha, member, with_rates=False)[0]
 
@@ -142,7 +149,7 @@ class EventStructured(EventSurrogate):
         return {"interface": (gap / self.output_scale[rows.member, POST_CLEARING]).square().mean()}
 
     def _evaluate(
-        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member, with_rates: bool
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member, with_rates: bool, forward_only: bool = False
     ) -> tuple[Tensor, Tensor | None]:
         """Each part is computed on the axes it depends on: the fault-on part never sees t_c."""
         index_shape = member.shape if isinstance(member, Tensor) else ()
@@ -153,7 +160,8 @@ class EventStructured(EventSurrogate):
         if rates is not None:
             rates = torch.where(before, torch.zeros_like(self.physics.x_0), rates).expand(*shape, -1).clone()
         if after.any():
-            event, _ = self._fault_on(t_c, alpha, member, with_rates=False)
+            with torch.set_grad_enabled(torch.is_grad_enabled() and not forward_only):
+                event, _ = self._fault_on(t_c, alpha, member, with_rates=False)
             its_t, its_alpha, its_t_c = (value.expand(shape)[after] for value in (t, alpha, t_c))
             its_member = member.expand(shape)[after] if isinstance(member, Tensor) else member
             x[after], post_rates = self._post_clearing(

@@ -29,7 +29,7 @@ ROLLOUTS, SEGMENTS = 256, 128  # post-clearing and fault-on; one sample of each 
 ROLLOUTS_PER_MEMBER = 32  # at least, in a family
 SEGMENT_S = 0.2  # length of a fault-on segment
 REFRESH_STEPS = 60  # steps that learn from the same rollouts
-MAP_STEPS = 400  # steps between two looks for the boundary
+MAP_STEPS = 400  # steps between two looks for the boundary, at least
 BOUNDARY_SHARE = 0.6  # of the rollouts that begin close to the boundary
 OFFSETS_S = (1.5e-4, 2e-2)  # how close in t_c, log-uniform on either side
 DECAY = (2.0, 0.0)  # how fast weights fall with the time since clearing, 1/s, at the beginning and at the end
@@ -73,6 +73,8 @@ class ShootingObjective:
         Of the second stage: samples of training scenarios, post-clearing and fault-on rollouts.
     boundary_share : float
         Part of the post-clearing rollouts that begin close to the boundary.
+    refresh_steps : int, optional
+        Steps that learn from the same rollouts; more of them need fewer rollouts in all. By default `REFRESH_STEPS`.
     decay : (float, float)
         Rates at which rows of the second stage lose weight with the time since clearing, 1/s, at its beginning and end.
     first_stage
@@ -89,6 +91,7 @@ class ShootingObjective:
         rollouts: int = ROLLOUTS,
         segments: int = SEGMENTS,
         boundary_share: float = BOUNDARY_SHARE,
+        refresh_steps: int | None = None,
         decay: tuple[float, float] = DECAY,
         **first_stage: Any,
     ) -> None:
@@ -100,6 +103,7 @@ class ShootingObjective:
         self.rollouts = [max(least, math.ceil(share * rollouts)) for share in shares]
         self.segments = [max(least // 2, math.ceil(share * segments)) for share in shares]
         self.boundary_share, self.decay = boundary_share, decay
+        self.refresh_steps = refresh_steps or REFRESH_STEPS
         self._stage, self._done = 0, 0.0
         self._age = 0  # batches of the second stage
         self._boundary = [torch.empty(0, 2, dtype=torch.float64) for _ in model.members]
@@ -115,11 +119,11 @@ class ShootingObjective:
         """Rows of the current stage; in the second, rollouts are renewed when they have been used for a while."""
         if self._stage == 0:
             return self.first.batch(generator)
-        if self._age % MAP_STEPS == 0:
+        if self._age % max(MAP_STEPS, self.refresh_steps) == 0:
             self._boundary = [
                 boundary_points(self.model, member, generator) for member in range(len(self.model.members))
             ]
-        if self._age % REFRESH_STEPS == 0:
+        if self._age % self.refresh_steps == 0:
             self._pool = self.roll_out(generator)
         self._age += 1
         assert self._pool is not None
@@ -190,6 +194,11 @@ class ShootingObjective:
         label = torch.full((len(rollout),), member, device=its_t.device)
         sizes = torch.as_tensor(used.sum(1), device=its_t.device)
         return Rows(its_t, its_alpha, its_t_c, label, its_states), sizes
+
+    @property
+    def rolled_out(self) -> int:
+        """Post-clearing rollouts so far; those that look for the boundary are not learned from, and not counted."""
+        return math.ceil(self._age / self.refresh_steps) * sum(self.rollouts)
 
     # --- what an interrupted training continues with ------------------------------------------
 

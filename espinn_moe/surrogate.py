@@ -160,6 +160,12 @@ class EventSurrogate(Surrogate):
     def states_forward_only(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> Tensor:
         """States (m, 2 n) of rows (m,) from t_f on, without gradients from post-clearing into fault-on parameters."""
 
+    @abstractmethod
+    def states_and_rates_forward_only(
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0
+    ) -> tuple[Tensor, Tensor]:
+        """States and rates (m, 2 n) of such rows, likewise."""
+
     def extra_terms_forward_only(self, rows: Rows) -> dict[str, Tensor]:
         """The penalties of `extra_terms`, one-sided."""
         return self.extra_terms(rows)

@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy.interpolate import CubicSpline
 
+from contingencies.errors import UsageError
 from contingencies.ode import FastODE
 from contingencies.references import reference_boundary
 from contingencies.rollouts import after_clearing
@@ -17,9 +18,10 @@ from espinn_moe.one_shot import ESPINN, HardRoutedMoE
 from espinn_moe.phases import SETTLED_RAD
 from espinn_moe.plan import Restart, TrainingPlan
 from espinn_moe.shooting import ShootingBatch, ShootingObjective
-from espinn_moe.surrogate import EventSurrogate
+from espinn_moe.surrogate import EventSurrogate, Rows
 from espinn_moe.train import train
 from tests.espinn_moe.test_losses import BUS, LINE, operators, trajectories
+from zoo.surrogates.baselines.vanilla_pinn import VanillaPINN
 from zoo.surrogates.baselines.xpinn import EnhancedXPINN
 
 torch.set_num_threads(1)
@@ -83,6 +85,42 @@ def test_nothing_after_clearing_moves_the_fault_on_network(kind, short_rounds):
     fault_on = model.fault_on if kind == "xpinn" else model.fault_network
     gradients = torch.autograd.grad(loss, list(fault_on.parameters()), allow_unused=True)
     assert all(g is None or not g.any() for g in gradients)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_pointwise_terms_are_the_same_forward_only_and_leave_the_fault_on_network_alone(kind):
+    model = small_model(kind)
+    scenarios = [trajectories(m.name) for m in model.members]
+    one_way = TrajectoryObjective(model, scenarios, rows=32, collocation_rows=32, forward_only=True)
+    batch = one_way.batch(torch.Generator().manual_seed(3))
+    both_ways = TrajectoryObjective(model, scenarios, rows=32, collocation_rows=32).terms(model, batch)
+    terms = one_way.terms(model, batch)
+    assert terms.keys() == both_ways.keys()
+    for name, value in terms.items():
+        torch.testing.assert_close(value, both_ways[name], rtol=1e-9, atol=0)
+    if kind in ("hard", "soft", "state-only"):
+        free = batch.collocation
+        after = free.t >= free.t_c
+        rows = Rows(free.t[after], free.alpha[after], free.t_c[after], free.member[after], free.states)
+        loss = one_way.residuals(model, rows).square().sum()
+        gradients = torch.autograd.grad(loss, list(model.fault_network.parameters()), allow_unused=True)
+        assert all(g is None or not g.any() for g in gradients)
+
+
+def test_a_model_without_event_states_cannot_learn_forward_only():
+    model = VanillaPINN([operators(LINE)], dtype="float64", width=8, depth=2)
+    with pytest.raises(UsageError, match="event states"):
+        TrajectoryObjective(model, [trajectories(LINE)], forward_only=True)
+
+
+def test_rollouts_that_are_kept_longer_are_fewer(short_rounds):
+    often, seldom = objective_of(small_model()), objective_of(small_model(), refresh_steps=6)
+    for objective in (often, seldom):
+        objective.advance(0.0, stage=1)
+        generator = torch.Generator().manual_seed(3)
+        for _ in range(12):
+            objective.batch(generator)
+    assert (often.rolled_out, seldom.rolled_out) == (4 * 16, 2 * 16)
 
 
 @pytest.mark.parametrize("kind", KINDS)

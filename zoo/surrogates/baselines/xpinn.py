@@ -57,6 +57,11 @@ class EnhancedXPINN(Baseline, EventSurrogate):
     def states_forward_only(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> Tensor:
         return self.states(t, alpha, t_c)  # each network answers for its own phase; only the interface joins them
 
+    def states_and_rates_forward_only(
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0
+    ) -> tuple[Tensor, Tensor]:
+        return self.states_and_rates(t, alpha, t_c)
+
     def _by_phase(self, t: Tensor, alpha: Tensor, t_c: Tensor, with_rates: bool) -> tuple[Tensor, Tensor | None]:
         """Each row from the network of its phase; rows before the fault are the exact equilibrium."""
         shape = torch.broadcast_shapes(t.shape, alpha.shape, t_c.shape)
