@@ -1,5 +1,7 @@
 """What people are shown of a network, of compiled operators and of an answer: plain values, rounded."""
 
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -96,18 +98,31 @@ def describe_cct(operators: PhaseOperators, answer: CCT) -> dict[str, Any]:
 
 def cct_sentence(operators: PhaseOperators, answer: CCT) -> str:
     """One CCT as people read it: how long the fault may last, then the instant, and what was assumed."""
-    window = operators.window
+    return _sentence(operators, [answer])
+
+
+def boundary_sentences(operators: PhaseOperators, answers: Sequence[CCT]) -> list[str]:
+    """A boundary as people read it: a sentence for each finite severity and one for each run of censored ones."""
+    runs = groupby(answers, key=lambda answer: answer.alpha if answer.cct is not None else answer.status)
+    return [_sentence(operators, list(run)) for _, run in runs]
+
+
+def _sentence(operators: PhaseOperators, run: Sequence[CCT]) -> str:
+    """What is said of one severity, or of several neighbours that are censored alike."""
+    window, answer = operators.window, run[0]
     if answer.cct is not None and answer.duration is not None:
         text = f"fault may last {answer.duration * 1e3:.2f} ms (CCT {answer.cct:.5f} s, t_f = {window.t_f} s)"
     elif answer.status == "right-censored":
         text = f"right-censored: stable for every clearing instant up to {window.t_c[1]} s"
     else:
         text = f"left-censored: unstable already when cleared at {window.t_c[0]} s"
-    again = "; some later clearing instants are stable again" if answer.restabilises else ""
+    again = "; some later clearing instants are stable again" if any(each.restabilises for each in run) else ""
     low, high = operators.severity
-    outside = "" if in_domain(operators, answer.alpha) else f"; outside the studied severities {low:g} to {high:g}"
+    inside = all(in_domain(operators, each.alpha) for each in run)
+    outside = "" if inside else f"; outside the studied severities {low:g} to {high:g}"
     at = f"  at {operators.point}" if operators.point.names else ""
-    return f"{operators.name}  alpha {answer.alpha:g}{at}  {text}{again}{outside}  [{answer.reference}]"
+    where = f"alpha {answer.alpha:g}" if len(run) == 1 else f"alpha {answer.alpha:g} to {run[-1].alpha:g}"
+    return f"{operators.name}  {where}{at}  {text}{again}{outside}  [{answer.reference}]"
 
 
 def interval_sentence(operators: PhaseOperators, answer: CCT) -> str:

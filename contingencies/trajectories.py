@@ -30,16 +30,34 @@ class Trajectory:
         largest: Float = separation(self.t, self.delta, self.t_c, self.tripped)
         return largest
 
+    def crossing(self, limit: float) -> float | None:
+        """The instant at which the separation first reaches `limit` (rad), between two samples on a line; s."""
+        d = self.separation
+        beyond = d >= limit
+        if not beyond.any():
+            return None
+        k = int(beyond.argmax())
+        if k == 0:
+            return float(self.t[0])
+        part = (limit - d[k - 1]) / (d[k] - d[k - 1])
+        return float(self.t[k - 1] + part * (self.t[k] - self.t[k - 1]))
+
 
 def output_times(operators: PhaseOperators, spacing: float = OUTPUT_S) -> Float:
     """The output grid 0, spacing, ..., T."""
     return np.linspace(0.0, operators.window.T, round(operators.window.T / spacing) + 1)
 
 
+def trajectory_columns(operators: PhaseOperators, trajectory: Trajectory) -> dict[str, Float]:
+    """Time, angles and speeds of all machines by name, each (k,)."""
+    buses = operators.machine_buses
+    angles = {f"delta_{bus}_rad": trajectory.delta[:, k] for k, bus in enumerate(buses)}
+    speeds = {f"omega_{bus}_pu": trajectory.omega[:, k] for k, bus in enumerate(buses)}
+    return {"t_s": trajectory.t, **angles, **speeds}
+
+
 def trajectory_csv(operators: PhaseOperators, trajectory: Trajectory) -> str:
     """Time, angles and speeds of all machines as CSV with a header, one row per sample."""
-    buses = operators.machine_buses
-    fields = ["t_s", *(f"delta_{bus}_rad" for bus in buses), *(f"omega_{bus}_pu" for bus in buses)]
-    table = np.column_stack([trajectory.t, trajectory.delta, trajectory.omega])
-    rows = ([f"{value:.12g}" for value in row] for row in table)
-    return csv_text(fields, (dict(zip(fields, row, strict=True)) for row in rows))
+    columns = trajectory_columns(operators, trajectory)
+    rows = ([f"{value:.12g}" for value in row] for row in zip(*columns.values(), strict=True))
+    return csv_text(list(columns), (dict(zip(columns, row, strict=True)) for row in rows))

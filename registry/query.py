@@ -23,9 +23,11 @@ from espinn_moe.condition_head import AnyHead, ConditionHead
 from espinn_moe.head import STATUSES, Array, Codes, Head
 from registry.changes import Changes, changes_of
 from registry.home import DEFAULT_HOME, Home
-from registry.records import HeadRecord
-from registry.store import deployments
+from registry.records import DeploymentRecord, HeadRecord
+from registry.store import contingencies, deployments, heads
 from registry.store.deployments import PRODUCTION
+
+MOST_LISTED = 100  # heads, unless more are asked for
 
 
 class CCTAnswer(NamedTuple):
@@ -66,6 +68,22 @@ class CCTAnswers:
     def status(self) -> np.ndarray:
         """The status of each answer, as text."""
         return np.array(STATUSES)[self.status_code]
+
+    def to_frame(self) -> Any:
+        """A pandas table with one row per answer."""
+        import pandas
+
+        columns = (self.alpha, self.status, self.cct, self.duration)
+        names = ("alpha", "status", "cct_s", "duration_s")
+        frame = pandas.DataFrame({name: np.ravel(values) for name, values in zip(names, columns, strict=True)})
+        frame.insert(0, "contingency", self.contingency)
+        frame["error_bound_s"] = np.where(np.isfinite(frame["cct_s"]), np.ravel(_number(self.error_bound)), np.nan)
+        return frame
+
+
+def _number(bound: float | Array | None) -> Array:
+    """A bound that may be missing, as numbers."""
+    return np.asarray(np.nan if bound is None else bound, dtype=np.float64)
 
 
 class Deployed(NamedTuple):
@@ -238,6 +256,23 @@ class Registry:
         if head is None:
             head = self._heads[key] = self.home.load_head(record)
         return head
+
+    # --- lists --------------------------------------------------------------------------------
+
+    def names(self, system: str | None = None) -> list[str]:
+        """Registered contingencies, of one system or of all."""
+        rows = contingencies.latest(self.home.database)
+        return [row.name for row in rows if system is None or row.system.name == system]
+
+    def heads(self, name: str | None = None, limit: int = MOST_LISTED) -> list[HeadRecord]:
+        """Stored heads, newest first: of a contingency (`name`, or `name@version`) or all."""
+        if name is not None:
+            contingencies.find(self.home.database, name)  # a name that nobody registered is an error, not an empty list
+        return heads.heads_of(self.home.database, name, limit)
+
+    def deployments(self) -> list[DeploymentRecord]:
+        """The deployments that answer now, of all names and aliases."""
+        return deployments.all_active(self.home.database)
 
     def stamp(self) -> object:
         """Another value whenever the registry may have changed."""

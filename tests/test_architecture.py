@@ -20,6 +20,7 @@ ZOO_ROOMS = (  # likewise, inside the zoo; those of one line do not know each ot
     ("heads",),
     ("studies",),
     ("paper",),
+    ("facade",),
     ("commands",),
 )
 HEAVY = ("torch", "pandapower", "mlflow", "numba", "matplotlib", "pandas")
@@ -87,6 +88,7 @@ def test_importing_a_room_loads_nothing_heavy(room):
 
 
 def test_the_query_path_loads_nothing_heavy():
+    assert loaded_after("import zoo; zoo.Registry, zoo.Client, zoo.deploy, zoo.to_frame") == []
     assert loaded_after("import espinn_moe.head, registry.query; from registry import Registry") == []
     assert loaded_after("import registry.service.app, registry.client") == []
 

@@ -3,6 +3,7 @@
 matplotlib is imported where it is used and never opens a window.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from contingencies.files import user_file
 from contingencies.operators import PhaseOperators
 from contingencies.stability import Boundary
 from contingencies.trajectories import Trajectory
+from espinn_moe.phases import SETTLED_RAD
 
 FORMATS = (".png", ".svg", ".pdf")
 FOLDER = "figures"  # of a zoo home, with one folder for each run
@@ -40,20 +42,70 @@ def save_figure(figure: Any, path: Path) -> None:
 
 
 def plot_trajectory(operators: PhaseOperators, trajectory: Trajectory, alpha: float, t_c: float) -> Any:
-    """Angles relative to the inertia centre and speeds of all machines; the fault is shaded."""
-    figure, (top, bottom) = new_figure(2, 1, height=5.6, sharex=True)
+    """Angles to the inertia centre, their separation with its limit, and speeds; the fault is shaded.
+
+    Where synchronism is lost, a second column shows what happens before the separation passes 1.5 pi: afterwards the
+    machines slip by tens of radians and nothing else could be seen.
+    """
+    decided = trajectory.crossing(SETTLED_RAD)
+    figure, panels = new_figure(
+        3, 1 if decided is None else 2, width=7.0 if decided is None else 11.0, height=7.0, sharex="col", squeeze=False
+    )
+    crossing = trajectory.crossing(operators.max_separation)
+    for column, end in enumerate((operators.window.T, decided)[: panels.shape[1]]):
+        shown = trajectory.t <= (end or 0.0)
+        _draw_machines(panels[:, column], operators, trajectory, shown)
+        _draw_limit(panels[1, column], operators.max_separation, crossing)
+        for axes in panels[:, column]:
+            axes.axvspan(operators.window.t_f, min(t_c, end or t_c), color="0.9", label="fault on")
+            axes.grid(alpha=0.3)
+        panels[-1, column].set_xlabel("time (s)")
+    panels[0, 0].set_ylabel("angle to inertia centre (rad)")
+    panels[1, 0].set_ylabel("largest separation (rad)")
+    panels[2, 0].set_ylabel("speed (pu)")
+    if decided is not None:
+        panels[0, 1].set_title("until the separation passes 1.5 π", fontsize=10)
+    panels[0, 0].set_title(f"{operators.name}, severity {alpha:g}, cleared at {t_c:g} s", fontsize=10)
+    panels[0, 0].legend(fontsize=7, ncol=max(1, (operators.n_machines + 1) // 8 + 1))
+    panels[1, 0].legend(fontsize=7)
+    return figure
+
+
+def _draw_machines(column: Any, operators: PhaseOperators, trajectory: Trajectory, shown: np.ndarray) -> None:
+    """Angles, separation and speeds of the samples `shown` (k,) on the three axes of a column."""
+    t = trajectory.t[shown]
     centre = trajectory.delta @ operators.H / operators.H.sum()
     for k, bus in enumerate(operators.machine_buses):
-        top.plot(trajectory.t, trajectory.delta[:, k] - centre, label=f"bus {bus}", lw=1.2)
-        bottom.plot(trajectory.t, trajectory.omega[:, k], lw=1.2)
-    for axes in (top, bottom):
-        axes.axvspan(operators.window.t_f, t_c, color="0.9", label="fault on" if axes is top else None)
-        axes.grid(alpha=0.3)
-    top.set_ylabel("angle to inertia centre (rad)")
-    top.set_title(f"{operators.name}, severity {alpha:g}, cleared at {t_c:g} s", fontsize=10)
-    top.legend(fontsize=7, ncol=max(1, (operators.n_machines + 1) // 8 + 1))
-    bottom.set_ylabel("speed (pu)")
-    bottom.set_xlabel("time (s)")
+        column[0].plot(t, (trajectory.delta[:, k] - centre)[shown], label=f"bus {bus}", lw=1.2)
+        column[2].plot(t, trajectory.omega[shown, k], lw=1.2)
+    column[1].plot(t, trajectory.separation[shown], color="black", lw=1.4, label="separation")
+
+
+def _draw_limit(axes: Any, limit: float, crossing: float | None) -> None:
+    """The admissible separation, and where it is first reached."""
+    axes.axhline(limit, color="C3", ls="--", lw=1.2, label=f"limit {limit:.4g} rad")
+    if crossing is not None:
+        axes.plot([crossing], [limit], "o", color="C3", ms=5, label=f"reached at {crossing:.3f} s")
+
+
+def plot_separations(operators: PhaseOperators, trajectories: Mapping[float, Trajectory], alpha: float) -> Any:
+    """Separation over time of the same fault cleared at several instants (s), until it passes 1.5 pi."""
+    figure, axes = new_figure()
+    for t_c, trajectory in trajectories.items():
+        decided = trajectory.crossing(SETTLED_RAD)
+        shown = trajectory.t <= (operators.window.T if decided is None else decided)
+        verdict = "stays in step" if trajectory.crossing(operators.max_separation) is None else "loses synchronism"
+        lasting = 1e3 * (t_c - operators.window.t_f)
+        axes.plot(
+            trajectory.t[shown], trajectory.separation[shown], lw=1.4, label=f"fault lasts {lasting:.1f} ms: {verdict}"
+        )
+    _draw_limit(axes, operators.max_separation, None)
+    axes.axvline(operators.window.t_f, color="0.6", lw=0.8, label="fault")
+    axes.set_xlabel("time (s)")
+    axes.set_ylabel("largest separation (rad)")
+    axes.set_title(f"{operators.name}, severity {alpha:g}", fontsize=10)
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
     return figure
 
 
@@ -88,3 +140,17 @@ def plot_boundary(operators: PhaseOperators, boundary: Boundary) -> Any:
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
     return figure
+
+
+def draw_errors(axes: Any, alpha: np.ndarray, error: np.ndarray, bound: float | None = None, **style: Any) -> None:
+    """The panel of CCT errors (m,), s, over severities (m,): drawn in ms, with the bound (s) claimed for them."""
+    if np.isfinite(error).any():
+        axes.plot(alpha, 1e3 * error, **({"marker": "o", "ms": 3.5, "ls": "none", "color": "C1"} | style))
+    else:
+        axes.annotate("no number to compare", (0.5, 0.5), xycoords="axes fraction", ha="center", color="0.4")
+    axes.axhline(0.0, color="0.5", lw=0.8)
+    if bound is not None:
+        axes.axhspan(-1e3 * bound, 1e3 * bound, color="C0", alpha=0.15, label="95 % bound")
+        axes.legend(fontsize=8)
+    axes.set_ylabel("CCT error (ms)")
+    axes.grid(alpha=0.3)

@@ -15,7 +15,7 @@ from zoo.commands.options import (
     parse_severities,
     registry_options,
 )
-from zoo.commands.output import check_csv, print_json, write_csv
+from zoo.commands.output import check_csv, check_figure, print_json, write_csv
 from zoo.commands.progress import progress
 
 if TYPE_CHECKING:
@@ -36,36 +36,13 @@ reference_option = click.option(
 )
 
 
-def load_checkpoint(name: str, checkpoint: int | None, home: str, registry: str | None) -> "tuple[Loaded, int]":
+def load_surrogate(name: str, checkpoint: int | None, home: str, registry: str | None) -> "tuple[Loaded, int]":
     """The surrogate of a checkpoint and the checkpoint's number."""
-    import torch
+    from registry.query import Registry
+    from zoo.facade.learning import load_checkpoint
 
-    from registry.home import Home
-    from registry.store import contingencies as store
-    from zoo.lookup import find_checkpoint
-    from zoo.surrogates import checkpoints
-
-    torch.set_num_threads(1)  # two threads on shared cores are slower
-    with Home.open(home, registry, create=False) as opened:
-        row = store.find(opened.database, name)  # asking registers nothing
-        stored = find_checkpoint(opened, row, "latest" if checkpoint is None else str(checkpoint))
-        return checkpoints.from_bytes(opened.load_checkpoint(stored), opened.contingency(row)), stored.id
-
-
-def chosen_severities(alphas: tuple[str, ...], loaded: "Loaded") -> Any:
-    """The severities asked for, by default those between the points of the training grid."""
-    import numpy as np
-
-    from contingencies.stability import check_scenario
-    from zoo.surrogates.datasets import evaluation_grid
-
-    operators = loaded.surrogate.members[loaded.member]
-    if not alphas:
-        return evaluation_grid(operators).unseen_alpha
-    severities = np.unique(parse_severities(alphas))
-    for value in severities:
-        check_scenario(operators, float(value))
-    return severities
+    with Registry.open(home, registry) as opened:
+        return load_checkpoint(name, checkpoint, opened)
 
 
 @click.command()
@@ -93,21 +70,23 @@ def boundary(
     as_json: bool,
 ) -> None:
     """The stability boundary that a trained surrogate implies for contingency NAME, beside the reduced ODE."""
-    from espinn_moe.margins import MarginRule
-    from zoo.judging.assessment import assess_boundary, margin_picture
-
     check_csv(csv_file, as_json)
-    loaded, number = load_checkpoint(name, checkpoint, home, registry)
-    severities = chosen_severities(alphas, loaded)
+    check_figure(plot)
+    given = parse_severities(alphas) or None
+
+    from espinn_moe.margins import MarginRule
+    from zoo.facade.learning import LearnedBoundary, severities_of
+    from zoo.judging.assessment import assess_boundary
+
+    loaded, number = load_surrogate(name, checkpoint, home, registry)
+    severities = severities_of(loaded, given)
     rule = None if margin is None else MarginRule(margin)
     with progress(name) as display:
         assessment = assess_boundary(loaded.surrogate, severities, loaded.member, rule, reference, dae, display)
     if plot:
-        from zoo.judging.figures import plot_learned_boundary
         from zoo.plots import save_figure
 
-        picture = margin_picture(loaded.surrogate, loaded.member, assessment.rule)
-        save_figure(plot_learned_boundary(assessment, picture), plot)
+        save_figure(LearnedBoundary(loaded, number, assessment).plot(), plot)
     rows = assessment.rows()
     if csv_file and write_csv(csv_file, csv_text(list(rows[0]), rows)):
         return

@@ -9,14 +9,13 @@ import click
 from contingencies.tables import csv_text
 from zoo.commands.boundary import (
     checkpoint_option,
-    chosen_severities,
-    load_checkpoint,
+    load_surrogate,
     number_text,
     reference_option,
     severities_option,
 )
-from zoo.commands.options import csv_option, file_option, json_option, registry_options
-from zoo.commands.output import check_csv, print_json, write_csv
+from zoo.commands.options import csv_option, file_option, json_option, parse_severities, registry_options
+from zoo.commands.output import check_csv, check_figure, print_json, write_csv
 from zoo.commands.progress import progress
 
 if TYPE_CHECKING:
@@ -49,14 +48,18 @@ def certify(
     Beside the true error stand the dual-weighted residual estimate, its absolute-value bound, and the paper's
     theorem with the logarithmic norm and with uniform Lipschitz constants.
     """
+    check_csv(csv_file, as_json)
+    check_figure(plot)
+    given = parse_severities(alphas) or None
+
     from dataclasses import fields
 
     from espinn_moe.certificate import CertificateRow
+    from zoo.facade.learning import severities_of
     from zoo.judging.certificates import certificate_summary, certify_boundary
 
-    check_csv(csv_file, as_json)
-    loaded, number = load_checkpoint(name, checkpoint, home, registry)
-    severities = chosen_severities(alphas, loaded)
+    loaded, number = load_surrogate(name, checkpoint, home, registry)
+    severities = severities_of(loaded, given)
     with progress(name) as display:
         rows = certify_boundary(loaded.surrogate, severities, loaded.member, reference, display)
     operators = loaded.surrogate.members[loaded.member]

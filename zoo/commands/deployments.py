@@ -15,28 +15,9 @@ from zoo.commands.options import (
 from zoo.commands.output import print_json
 
 if TYPE_CHECKING:
-    from registry.home import Home
     from registry.records import DeploymentRecord, EventRecord
 
 reason_option = click.option("--reason", default="", help="Why, for the record.")
-
-
-def _report(row: "DeploymentRecord") -> dict[str, Any]:
-    return {
-        "deployment": row.id,
-        "contingency": row.contingency,
-        "alias": row.alias,
-        "head": row.head_id,
-        "contingency_version": row.head.contingency.version,
-        "checkpoint": row.head.checkpoint_id,
-        "action": row.action,
-        "active": row.active,
-        "forced": row.forced,
-        "reason": row.reason,
-        "actor": row.actor,
-        "created_at": row.created_at.isoformat(timespec="seconds"),
-        "ended_at": None if row.ended_at is None else row.ended_at.isoformat(timespec="seconds"),
-    }
 
 
 @click.command()
@@ -69,19 +50,19 @@ def deploy(
     worse than the one it would replace, unless --accept-worse is given: a worse bound, fewer severities measured
     against the strict ODE, or a surrogate in place of the reference. The head that answers already is left as it is.
     """
-    from registry.home import Home
+    from registry.query import Registry
     from registry.store.deployments import Gate
+    from zoo.facade.deploying import deploy as deploy_head
 
     gate = Gate(mae_s=1e-3 * max_mean_ms, max_s=1e-3 * max_ms)
-    with Home.open(home, registry, create=False) as opened:
-        before = _answering(opened, name, alias)
-        row = opened.deploy(
-            name, head_id, alias=alias, reason=reason, force=force, accept_worse=accept_worse, gate=gate
-        )
-    if row.id == before:
-        _print_change(row, "answers already; nothing was changed", as_json, changed=False)
-    else:
-        _print_change(row, "deployed" + (" against the gate" if row.forced else "") + _evidence(row), as_json)
+    with Registry.open(home, registry) as opened:
+        found = deploy_head(
+            name, head_id, reason=reason, alias=alias, force=force, accept_worse=accept_worse, gate=gate,
+            registry=opened,
+        )  # fmt: skip
+    against = " against the gate" if found.record.forced else ""
+    verb = f"deployed{against}{_evidence(found.record)}" if found.changed else "answers already; nothing was changed"
+    _print_change(found.record, verb, as_json, found.changed)
 
 
 def _evidence(row: "DeploymentRecord") -> str:
@@ -94,15 +75,6 @@ def _evidence(row: "DeploymentRecord") -> str:
         return f": {right} of {count} statuses are those of the strict ODE, none with a number to compare"
     places = f"{count} severit{'y' if count == 1 else 'ies'}"
     return f": error {1e3 * mean:.3g} ms, largest {1e3 * largest:.3g} ms, against the strict ODE at {places}"
-
-
-def _answering(home: "Home", name: str, alias: str) -> int | None:
-    """Number of the deployment that answers for a name, if any."""
-    from registry.store import deployments
-    from registry.texts import split_reference
-
-    active = deployments.history(home.database, split_reference(name)[0], alias)
-    return next((row.id for row in active if row.active), None)
 
 
 @click.command()
@@ -136,8 +108,10 @@ def retire(name: str, alias: str, reason: str, home: str, registry: str | None, 
 
 
 def _print_change(row: "DeploymentRecord", verb: str, as_json: bool, changed: bool = True) -> None:
+    from zoo.facade.deploying import Deployment
+
     if as_json:
-        print_json(_report(row) | {"changed": changed})
+        print_json(Deployment(row, changed).report())
     else:
         click.echo(
             f"{row.contingency}  {row.alias}  head {row.head_id} (version {row.head.contingency.version}) {verb}"
@@ -157,6 +131,7 @@ def history(name: str, alias: str | None, home: str, registry: str | None, as_js
     from registry.home import Home
     from registry.store import deployments, events, runs
     from registry.texts import split_reference
+    from zoo.facade.deploying import deployment_report
 
     with Home.open(home, registry, create=False) as opened:
         rows = deployments.history(opened.database, name, alias)
@@ -173,7 +148,7 @@ def history(name: str, alias: str | None, home: str, registry: str | None, as_js
         log = events.events_of(opened.database, bare, *models)
     entries = [_event(event) | models.get(event.subject, {}) for event in log]
     entries = [event for event in entries if alias is None or event.get("alias", alias) == alias]
-    by_number = {row.id: _report(row) for row in rows}
+    by_number = {row.id: deployment_report(row) for row in rows}
     for event in entries:
         if event["action"] in ("deploy", "rollback") and event["deployment"] in by_number:
             by_number[event["deployment"]]["replaced_head"] = event["replaced_head"]

@@ -15,14 +15,13 @@ from zoo.commands.options import (
     json_option,
     required_option,
 )
-from zoo.commands.output import check_csv, print_json, write_csv
+from zoo.commands.output import check_csv, check_figure, print_json, write_csv
 from zoo.commands.progress import progress
 from zoo.commands.recipes import recipe_of, recipe_options, severity_option
 
 if TYPE_CHECKING:
     from contingencies.families import LeftOut
     from contingencies.protection import Verdict
-    from contingencies.recipes import Recipe
     from contingencies.references import Reference
     from zoo.studies.screening import Screened
 
@@ -127,99 +126,43 @@ def screen(
     are cleared come first, then finite CCTs, then members that stay in step throughout the window, those that came
     closest to losing it first. Faults are bolted unless told otherwise.
     """
-    from contingencies.errors import NotFoundError
-    from contingencies.families import generate_family
-    from contingencies.library import load_system
-    from contingencies.network import solve_network
-    from contingencies.operators import compile_family
-    from contingencies.point_networks import solve_at
     from contingencies.points import parse_at
-    from contingencies.protection import judge
-    from contingencies.reduction import reduce_network
-    from zoo.studies import screening
+    from zoo.facade.screening import screen as screen_family
     from zoo.work.executor import make_executor
 
-    executor = make_executor(jobs, cluster)
+    executor, given = make_executor(jobs, cluster), parse_at(at)
     recipe = recipe_of(fault, clearing, **options)
     check_csv(csv_file, as_json)
-    _check_figure(plot)
-    loaded = load_system(system)
-    family = generate_family(loaded, recipe)
-    given = parse_at(at)
-    network = solve_at(family.members[0], given) if given and family.members else solve_network(loaded)
-    if not family.members:
-        raise NotFoundError(
-            f"{loaded.name} has no place for {fault} faults cleared by {clearing} among those that the options select; "
-            "check the filters."
-        )
-    operators = compile_family(family.members, reduce_network(network))
-    with progress(loaded.name) as display:
-        answers = screening.screen(operators, alpha, reference, executor, display)
-    where = "".join(f", {name}={value:g}" for name, value in given.items())
-    verdicts = [
-        None if required_ms is None else judge(a.status, a.duration, recipe.window, 1e-3 * required_ms) for a in answers
-    ]
-    title = f"{loaded.name}: {_studied(recipe)}, {clearing}, severity {alpha:g}{where}"
+    check_figure(plot)
+    with progress(system) as display:
+        found = screen_family(system, recipe, alpha, at=given, reference=reference, executor=executor, report=display)
     if plot:
         from zoo.plots import save_figure
 
-        save_figure(screening.plot_screening(answers, recipe.window, title, required_ms), plot)
-    if csv_file and write_csv(csv_file, screening.screening_csv(answers, family.left_out)):
+        save_figure(found.plot(required_ms), plot)
+    if csv_file and write_csv(csv_file, found.to_csv()):
         return
-    window = recipe.window
     if as_json:
-        assumed = {  # a CCT without its window and criterion means nothing
-            "t_f_s": window.t_f,
-            "window_t_c_s": list(window.t_c),
-            "T_s": window.T,
-            "max_separation_rad": recipe.stability.max_separation_rad,
-        }
         print_json(
             {
-                "system": loaded.name,
+                "system": found.system,
                 "fault": fault,
                 "severity_1_is": recipe.fault_words,
                 "clearing": clearing,
                 **({"at": given} if given else {}),
-                "answers": [
-                    answer.report() | assumed | _verdict_report(verdict)
-                    for answer, verdict in zip(answers, verdicts, strict=True)
-                ],
-                "left_out": left_out_report(family.left_out),
+                "answers": found.reports(required_ms),
+                "left_out": left_out_report(found.left_out),
             }
         )
         return
+    window = recipe.window
     click.echo(
-        f"{title}; t_f = {window.t_f:g} s, t_c in [{window.t_c[0]:g}, {window.t_c[1]:g}] s, T = {window.T:g} s, "
+        f"{found.title}; t_f = {window.t_f:g} s, t_c in [{window.t_c[0]:g}, {window.t_c[1]:g}] s, T = {window.T:g} s, "
         f"limit {recipe.stability.max_separation_rad:.4f} rad  [{reference}]"
     )
-    _print_ranking(answers, verdicts)
-    print_left_out(family.left_out)
-
-
-def _check_figure(plot: Path | None) -> None:
-    """Refuse a figure that could not be written, before the work rather than after it."""
-    from contingencies.errors import UsageError
-    from zoo.plots import FORMATS
-
-    if plot and not plot.parent.is_dir():
-        raise UsageError(f"{plot}: its directory does not exist; make it first.")
-    if plot and plot.suffix.lower() not in FORMATS:
-        raise UsageError(f"{plot}: a figure is written as {', '.join(FORMATS)}; choose such a file name.")
-
-
-def _studied(recipe: "Recipe") -> str:
-    """The fault of every member, in words."""
-    if recipe.fault != "line":
-        return f"{recipe.fault} faults, {recipe.fault_words}"
-    near = "near either end" if len(recipe.positions) > 1 else f"at {recipe.positions[0]:g} of the line"
-    return f"line faults {near}, {recipe.fault_words}"
-
-
-def _verdict_report(verdict: "Verdict | None") -> dict[str, Any]:
-    if verdict is None:
-        return {}
-    return {"required_s": verdict.required, "verdict": verdict.outcome, "margin_s": verdict.margin}
+    verdicts = [None] * len(found.answers) if required_ms is None else found.verdicts(required_ms)
+    _print_ranking(found.answers, verdicts)
+    print_left_out(found.left_out)
 
 
 def _print_ranking(answers: "Sequence[Screened]", verdicts: "Sequence[Verdict | None]") -> None:

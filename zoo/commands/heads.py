@@ -105,52 +105,43 @@ def distill(
     NAME is registered (NAME@VERSION for an older version) or shipped. A head that the gate of 'deploy' would refuse is
     kept, and said to be such.
     """
-    from registry.home import Home
+    from registry.query import Registry
     from registry.store import runs
-    from registry.store.deployments import Gate
+    from zoo.facade.heads import distill as make_head
     from zoo.heads.distill import HeadSettings
-    from zoo.heads.distill import distill as make_head
-    from zoo.lookup import find_checkpoint, find_registered
 
-    with Home.open(home, registry) as opened:
-        row = find_registered(opened, name)
-        checkpoint = None if source == "reference" else find_checkpoint(opened, row, source)
-        run = None if checkpoint is None else runs.trained_in(opened.database, checkpoint)
-        chosen = "reference" if checkpoint is None else str(checkpoint.id)  # what is newest may change meanwhile
+    settings = HeadSettings(kind, strict, seed, protocol)
+    with Registry.open(home, registry, create=True) as opened:
         with progress(name) as display:
-            settings = HeadSettings(kind, strict, seed, protocol)
-            head = make_head(opened, row, chosen, settings, display)
-        trained = runs.default_checkpoints(opened.database).get(row.id)
-    objections = Gate().objections(head)
+            found = make_head(name, source, settings, opened, display)
+        database, head, checkpoint = opened.home.database, found.record, found.checkpoint
+        run = None if checkpoint is None else runs.trained_in(database, checkpoint)
+        trained = runs.default_checkpoints(database).get(head.contingency_id)
     report = head_report(head) | {
         "requested_source": source,
         "model": None if run is None else run.model,
-        "objections": objections,
+        "objections": found.objections,
     }
     print_json(report) if as_json else click.echo(_head_line(report))
     if checkpoint is None and trained is not None:
         click.echo(f"Note: the source is the reference; --source latest takes checkpoint {trained}.", err=True)
-    if objections:
-        click.echo(f"Note: 'deploy' would refuse head {head.id}: {'; '.join(objections)}.", err=True)
+    if found.objections:
+        click.echo(f"Note: 'deploy' would refuse head {head.id}: {'; '.join(found.objections)}.", err=True)
 
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--limit", type=ROW_NUMBER, default=100, show_default=True, help="The newest so many.")
+@click.option("--limit", type=ROW_NUMBER, default=100, show_default=True, help="Show at most so many, newest first.")
 @registry_options
 @json_option
 def heads(name: str | None, limit: int, home: str, registry: str | None, as_json: bool) -> None:
     """List heads, newest first: all of them, or those of contingency NAME (or NAME@VERSION)."""
-    from registry.home import Home
-    from registry.store import contingencies, deployments
-    from registry.store.heads import heads_of
+    from registry.query import Registry
 
-    with Home.open(home, registry, create=False) as opened:
-        if name is not None:
-            contingencies.find(opened.database, name)
-        rows = heads_of(opened.database, name, limit)
+    with Registry.open(home, registry) as opened:
+        rows = opened.heads(name, limit)
         aliases: dict[int, list[str]] = {}
-        for deployment in deployments.all_active(opened.database):
+        for deployment in opened.deployments():
             aliases.setdefault(deployment.head_id, []).append(deployment.alias)
     reports = [head_report(row) | {"deployed": aliases.get(row.id, [])} for row in rows]
     if as_json:

@@ -25,6 +25,16 @@ def check_csv(csv_file: str | None, as_json: bool) -> None:
         raise UsageError(f"{csv_file}: cannot be written, its directory does not exist; make it first.")
 
 
+def check_figure(plot: Path | None) -> None:
+    """Refuse a figure that could not be written, before the work rather than after it."""
+    from zoo.plots import FORMATS
+
+    if plot and not plot.parent.is_dir():
+        raise UsageError(f"{plot}: cannot be written, its directory does not exist; make it first.")
+    if plot and plot.suffix.lower() not in FORMATS:
+        raise UsageError(f"{plot}: a figure is written as {', '.join(FORMATS)}; choose such a file name.")
+
+
 def write_csv(csv_file: str, text: str) -> bool:
     """Put a table where --csv says; True when that was standard output, so that nothing else is printed there."""
     if csv_file == STANDARD_OUTPUT:

@@ -123,9 +123,9 @@ def _learned(
     from contingencies.errors import UsageError
     from espinn_moe.chained import Chained
     from espinn_moe.condition_boundary import point_boundary, point_gradient
-    from zoo.commands.boundary import load_checkpoint
+    from zoo.commands.boundary import load_surrogate
 
-    loaded, _ = load_checkpoint(name, checkpoint, home, registry)
+    loaded, _ = load_surrogate(name, checkpoint, home, registry)
     surrogate = loaded.surrogate
     if not isinstance(surrogate, Chained) or not surrogate.axes:
         raise UsageError(f"checkpoint {checkpoint} knows no conditions; train one for {name} as it is now.")

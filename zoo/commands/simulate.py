@@ -1,7 +1,7 @@
 """Commands that ask the reference simulators: one trajectory, one CCT, a whole boundary."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,15 +16,12 @@ from zoo.commands.options import (
     parse_severities,
     registry_options,
 )
-from zoo.commands.output import check_csv, print_json, write_csv
+from zoo.commands.output import check_csv, check_figure, print_json, write_csv
 from zoo.commands.progress import progress
 
 if TYPE_CHECKING:
-    from contingencies.operators import PhaseOperators
     from contingencies.references import Reference
-    from contingencies.trajectories import Trajectory
 
-CURVE_POINTS = 101  # severities of a whole boundary
 CSV_FIELDS = (  # of an answer, with what it assumes
     "contingency", "alpha", "status", "cct_s", "duration_s", "restabilises", "reference", "in_domain", "t_f_s", "T_s",
     "max_separation_rad",
@@ -62,71 +59,40 @@ def simulate(
     as_json: bool,
 ) -> None:
     """Simulate one scenario of contingency NAME and say whether it stays in step."""
-    from contingencies.references import reference_trajectory
-    from contingencies.trajectories import trajectory_csv
-
-    check_csv(csv_file, as_json)
-    operators = _compiled(name, at, home, registry)
-    trajectory = reference_trajectory(operators, alpha, t_c, reference)
-    if plot:
-        from zoo.plots import plot_trajectory, save_figure
-
-        save_figure(plot_trajectory(operators, trajectory, alpha, t_c), plot)
-    if csv_file and write_csv(csv_file, trajectory_csv(operators, trajectory)):
-        return
-    summary = _scenario_summary(operators, trajectory, alpha, t_c, reference)
-    if as_json:
-        print_json(summary)
-        return
-    verdict = "stable" if summary["stable"] else "UNSTABLE"
-    where = f"  at {operators.point}" if operators.point.names else ""
-    click.echo(
-        f"{name}  alpha {alpha:g}  t_c {t_c:g} s{where}  {verdict}: largest separation "
-        f"{summary['max_separation_rad']:.4f} rad at {summary['at_s']:.3f} s "
-        f"(limit {operators.max_separation:.4f})  [{reference}]"
-    )
-
-
-def _compiled(name: str, at: tuple[str, ...], home: str, registry: str | None) -> "PhaseOperators":
-    """Operators of a contingency at the operating point that --at gives."""
-    from contingencies.operators import compile_contingency
-    from contingencies.point_networks import axes_of, point_of
     from contingencies.points import parse_at
+    from contingencies.trajectories import trajectory_csv
+    from zoo.facade import references
     from zoo.lookup import find_contingency
 
-    given, contingency = parse_at(at), find_contingency(name, home, registry)
-    point = point_of(contingency, given) if given or axes_of(contingency) else None
-    return compile_contingency(contingency, point)
+    check_csv(csv_file, as_json)
+    check_figure(plot)
+    given = parse_at(at)
+    found = references.simulate(find_contingency(name, home, registry), alpha, t_c, given, reference)
+    if plot:
+        from zoo.plots import save_figure
 
-
-def _scenario_summary(
-    operators: "PhaseOperators", trajectory: "Trajectory", alpha: float, t_c: float, reference: str
-) -> dict[str, Any]:
-    separation = trajectory.separation
-    peak = int(separation.argmax())
-    margin = float(separation[peak] - operators.max_separation)
-    return {
-        "contingency": operators.name,
-        "alpha": alpha,
-        "t_c_s": t_c,
-        "duration_s": round(t_c - operators.window.t_f, 12),
-        "reference": reference,
-        "stable": margin < 0,
-        "margin_rad": margin,
-        "max_separation_rad": float(separation[peak]),
-        "at_s": float(trajectory.t[peak]),
-        "machines": list(operators.machine_buses),
-        "final_delta_rad": trajectory.delta[-1].tolist(),
-        "final_omega_pu": trajectory.omega[-1].tolist(),
-        **({"at": operators.point.to_dict()} if operators.point.names else {}),
-    }
+        save_figure(found.plot(), plot)
+    if csv_file and write_csv(csv_file, trajectory_csv(found.operators, found.trajectory)):
+        return
+    if as_json:
+        print_json(found.report())
+        return
+    operators = found.operators
+    at_s, largest = found.largest_separation
+    where = f"  at {operators.point}" if operators.point.names else ""
+    verdict = "stable" if found.stable else "UNSTABLE"
+    crossed = "" if found.crossing is None else f", reached at {found.crossing:.3f} s"
+    click.echo(
+        f"{name}  alpha {alpha:g}  t_c {t_c:g} s{where}  {verdict}: largest separation "
+        f"{largest:.4f} rad at {at_s:.3f} s (limit {operators.max_separation:.4f}{crossed})  [{reference}]"
+    )
 
 
 @click.command("reference-cct")
 @click.argument("name")
 @alpha_option()
 @at_option
-@click.option("--curve", is_flag=True, help=f"The whole boundary, at {CURVE_POINTS} severities.")
+@click.option("--curve", is_flag=True, help="The whole boundary, at 101 severities.")
 @reference_option
 @click.option("--intervals", is_flag=True, help="Every stable interval of clearing instants, not only the first.")
 @click.option("--plot", type=file_option, help="With --curve: write a figure (PNG, SVG or PDF).")
@@ -150,33 +116,27 @@ def reference_cct(
 
     The CCT is shown as an instant on the simulation clock and as a duration after the fault.
     """
-    import numpy as np
-
-    from contingencies import references
     from contingencies.errors import UsageError
-    from contingencies.reports import cct_sentence, describe_cct, interval_sentence
-    from contingencies.stability import boundary_of, check_scenario
+    from contingencies.points import parse_at
+    from contingencies.reports import boundary_sentences, cct_sentence, interval_sentence
+    from zoo.facade.references import boundary
+    from zoo.lookup import find_contingency
 
     if bool(alphas) == curve:
         raise UsageError("give either --alpha A or --curve.")
     check_csv(csv_file, as_json)
     if plot and not curve:
         raise UsageError("--plot draws the whole boundary; add --curve.")
-    given = parse_severities(alphas)
-    operators = _compiled(name, at, home, registry)
-    severities = np.linspace(*operators.severity, CURVE_POINTS) if curve else np.array(given)
-    for value in severities:
-        check_scenario(operators, float(value))
-    answers = []
+    check_figure(plot)
+    severities, given = None if curve else parse_severities(alphas), parse_at(at)
+    contingency = find_contingency(name, home, registry)
     with progress(name) as display:
-        for value in severities:
-            answers.append(references.reference_cct(operators, float(value), reference, intervals=intervals))
-            display(f"{reference} reference", len(answers), len(severities))
+        found = boundary(contingency, severities, given, reference, intervals, display)
     if plot:
-        from zoo.plots import plot_boundary, save_figure
+        from zoo.plots import save_figure
 
-        save_figure(plot_boundary(operators, boundary_of(answers, reference)), plot)
-    reports = [describe_cct(operators, answer) for answer in answers]
+        save_figure(found.plot(), plot)
+    reports = found.reports()
     if csv_file and write_csv(
         csv_file, csv_text(CSV_FIELDS, [{key: report[key] for key in CSV_FIELDS} for report in reports])
     ):
@@ -184,7 +144,10 @@ def reference_cct(
     if as_json:
         print_json(reports if curve or len(reports) > 1 else reports[0])
         return
-    for answer in answers:
-        click.echo(cct_sentence(operators, answer))
+    if curve and not intervals:
+        click.echo("\n".join(boundary_sentences(found.operators, found.answers)))
+        return
+    for answer in found.answers:
+        click.echo(cct_sentence(found.operators, answer))
         if intervals:
-            click.echo(interval_sentence(operators, answer))
+            click.echo(interval_sentence(found.operators, answer))

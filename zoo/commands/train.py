@@ -135,22 +135,12 @@ def train(model: str, name: str, home: str, registry: str | None, as_json: bool,
     shipped. The checkpoint becomes the one that 'boundary', 'certify' and 'distill --source latest' take for
     NAME. Ctrl-C saves: the same command resumes.
     """
-    import torch
+    from registry.query import Registry
+    from zoo.facade.learning import train as train_model
 
-    from registry.home import Home
-    from zoo.lookup import find_registered
-    from zoo.surrogates.catalogue import entry_of
-    from zoo.training.request import TrainingRequest
-    from zoo.training.session import Session
-
-    torch.set_num_threads(1)  # two threads on shared cores are slower, and one makes runs reproducible
-    entry_of(model)
     resume, mlflow = options.pop("resume"), options.pop("mlflow")
-    request = TrainingRequest(model=model, **options)
-    with Home.open(home, registry) as opened:
-        rows = [find_registered(opened, name)]
-        with progress(f"{model} {name}") as display:
-            trained = Session(opened, resume, display, display.say).train(rows, request)
-    report = trained_report(request, rows, trained)
+    with Registry.open(home, registry, create=True) as opened, progress(f"{model} {name}") as display:
+        found = train_model(model, name, registry=opened, resume=resume, report=display, say=display.say, **options)
+    report = trained_report(found.request, list(found.members), found.trained)
     send_to_mlflow(home, registry, mlflow)
     print_json(report) if as_json else print_trained(report)

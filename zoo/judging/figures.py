@@ -1,21 +1,23 @@
 """Plots of what is read off a surrogate: boundary with margin map, trajectories beside the truth, certificates."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from contingencies.network import Float
 from contingencies.operators import PhaseOperators
+from contingencies.stability import Boundary
 from contingencies.trajectories import Trajectory
 from espinn_moe.certificate import CertificateRow
 from zoo.judging.assessment import Assessment
-from zoo.plots import new_figure
+from zoo.plots import draw_errors, new_figure
 
 MARGIN_SHOWN_RAD = 2.0  # margins beyond this are one colour: they grow to tens of radians within milliseconds
 
 
 def plot_learned_boundary(assessment: Assessment, picture: tuple[Float, Float, Float] | None = None) -> Any:
-    """Margin map with boundaries, CCT curves, and sensitivities where there are any, over one severity axis.
+    """Margin map with boundaries, CCT curves, errors, and sensitivities where there are any, over one severity axis.
 
     The content of the paper's Figure 3; its inset is a panel here, since a boundary may lie anywhere in the
     clearing window and no corner is free for all. `picture` are severities (a,), clearing instants (c,) and
@@ -23,7 +25,7 @@ def plot_learned_boundary(assessment: Assessment, picture: tuple[Float, Float, F
     """
     ops, learned, truth = assessment.operators, assessment.learned, assessment.truth
     sensitive = bool(assessment.sensitivity.valid.any())
-    shares = (1.0, 1.0, 0.6)[: 2 + sensitive]
+    shares = (1.0, 1.0, 0.5, 0.6)[: 3 + sensitive]
     figure, (top, bottom, *below) = new_figure(
         len(shares), 1, width=7.0, height=4.1 * sum(shares), sharex=True, height_ratios=shares
     )
@@ -62,9 +64,24 @@ def plot_learned_boundary(assessment: Assessment, picture: tuple[Float, Float, F
     bottom.grid(alpha=0.3)
     top.legend(fontsize=8, loc="lower left")
     bottom.legend(fontsize=8, loc="lower left")
-    for panel in below:
+    draw_errors(below[0], learned.alpha, learned.cct - truth.cct)
+    for panel in below[1:]:
         _sensitivities(panel, assessment)
-    (below or [bottom])[-1].set_xlabel("severity α")
+    below[-1].set_xlabel("severity α")
+    return figure
+
+
+def plot_trained(boundaries: Mapping[str, tuple[Boundary, Boundary]]) -> Any:
+    """Learned and reference boundary of each contingency by name, and below the error of each."""
+    figure, (top, bottom) = new_figure(2, 1, height=5.6, sharex=True, height_ratios=(1.0, 0.5))
+    for k, (name, (learned, truth)) in enumerate(boundaries.items()):
+        top.plot(truth.alpha, truth.cct, "-", color="black", lw=2.0, label=None if k else f"{truth.reference} ODE")
+        top.plot(learned.alpha, learned.cct, "--o", color=f"C{k}", ms=3, lw=1.2, label=name)
+        draw_errors(bottom, learned.alpha, learned.cct - truth.cct, color=f"C{k}")
+    top.set_ylabel("clearing instant $t_c$ (s)")
+    top.grid(alpha=0.3)
+    top.legend(fontsize=8)
+    bottom.set_xlabel("severity α")
     return figure
 
 

@@ -63,7 +63,7 @@ def test_no_panel_of_a_boundary_figure_covers_another():
     figure = plot_learned_boundary(found, (np.array([0.0, 1.0]), np.array([0.3, 1.2]), np.array([[-1, -1], [-1, 1]])))
     figure.draw_without_rendering()
     boxes = [axes.get_tightbbox() for axes in figure.axes]
-    assert len(boxes) == 4  # margins with their colours, boundaries, sensitivities
+    assert len(boxes) == 5  # margins with their colours, boundaries, errors, sensitivities
     for k, box in enumerate(boxes):
         assert not box.count_overlaps(boxes[k + 1 :])
 

@@ -1,0 +1,1 @@
+"""What `import zoo` offers: functions on values that return frozen results with tables and figures."""
