@@ -35,7 +35,9 @@ STORED = (  # what is printed of a stored number
     "--resume/--fresh", default=True, show_default=True, help="Keep what earlier runs have done, or do it again."
 )
 @click.option("--no-train", is_flag=True, help="Train nothing: measure what is trained, and write the report.")
-@click.option("--no-run", is_flag=True, help="Run nothing: write the report from what there is.")
+@click.option(
+    "--no-run", is_flag=True, help="Run nothing: write the report from what there is; without a name, its pages only."
+)
 @click.option("--stored", is_flag=True, help="Run nothing: print the newest numbers in the registry.")
 @click.option(
     "--output",
@@ -78,6 +80,16 @@ def benchmark(
         for name in chosen:
             check_name(name)
         _print_stored(own_home, registry, chosen, bool(names) and "all" not in names, as_json)
+        return
+    if not names and no_run:
+        from zoo.paper.pages import write_pages
+
+        count = write_pages(output)
+        report = {"report": str(output / "index.html"), "entries": count}
+        if as_json:
+            print_json(report)
+        else:
+            click.echo(f"{count} entries; report: {output / 'index.html'}, {output / 'README.md'}")
         return
     if not names:
         if as_json:

@@ -1,12 +1,14 @@
 """How numbers and tables of the report are written."""
 
-from collections.abc import Sequence
+import math
+from dataclasses import replace
 
 from contingencies.tables import csv_text
+from zoo.paper.remarks import remarks_of
 from zoo.paper.tables import Cell, Quantity, Table
 
 SPREAD_DIGITS = 2  # of our standard deviations; a third says nothing over five seeds
-CLAUSE = "; "  # between the reasons of a row
+TINY = 1e-2  # a column of states below this is shown in a power of ten of its unit
 COLUMNS = ("row", "quantity", "unit", "ours", "ours_std", "paper", "paper_std", "source", "why")
 
 
@@ -19,7 +21,8 @@ def number(value: float | None, digits: int = 3) -> str:
     if float(value).is_integer() and abs(value) < 1e9:
         return f"{value:,.0f}"
     if abs(value) < 1e-3 or abs(value) >= 1e7:
-        return f"{value:.2e}"
+        mantissa, exponent = f"{value:.1e}".split("e")
+        return f"{mantissa}e{int(exponent)}"
     return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
 
 
@@ -34,7 +37,7 @@ def paper(cell: Cell, digits: int = 3) -> str:
 
 
 def _spread(deviation: float | None, digits: int) -> str:
-    return "" if deviation is None else f" ± {number(deviation, digits)}"
+    return "" if not deviation else f" ± {number(deviation, digits)}"
 
 
 def heading(quantity: Quantity) -> str:
@@ -47,49 +50,54 @@ def published(table: Table) -> list[bool]:
     return [any(row.cells[k].paper is not None for row in table.rows) for k in range(len(table.quantities))]
 
 
+def shown(table: Table) -> Table:
+    """The table with states that are small throughout in powers of ten of their unit: 1e-4 pu instead of pu."""
+    powers = [_power(table, k) for k in range(len(table.quantities))]
+    quantities = tuple(
+        replace(q, unit=f"1e{power} {q.unit}") if power else q
+        for q, power in zip(table.quantities, powers, strict=True)
+    )
+    rows = tuple(
+        replace(row, cells=tuple(_scaled(cell, power) for cell, power in zip(row.cells, powers, strict=True)))
+        for row in table.rows
+    )
+    return replace(table, quantities=quantities, rows=rows)
+
+
+def _power(table: Table, column: int) -> int:
+    cells = [row.cells[column] for row in table.rows]
+    largest = max((abs(value) for cell in cells for value in (cell.ours, cell.paper) if value is not None), default=0.0)
+    scaled = table.quantities[column].unit in ("pu", "rad") and 0.0 < largest < TINY
+    return math.floor(math.log10(largest)) if scaled else 0
+
+
+def _scaled(cell: Cell, power: int) -> Cell:
+    def times(value: float | None) -> float | None:
+        return None if value is None else value * 10.0**-power
+
+    return replace(
+        cell, ours=times(cell.ours), ours_std=times(cell.ours_std), paper=times(cell.paper),
+        paper_std=times(cell.paper_std),
+    )  # fmt: skip
+
+
 def columns(table: Table) -> list[str]:
     """Headings: each quantity, beside it the paper's where there is one, and what rows remark."""
-    pairs = zip(table.quantities, published(table), strict=True)
+    pairs = zip(shown(table).quantities, published(table), strict=True)
     numbers = [name for q, theirs in pairs for name in (heading(q), *(["paper"] if theirs else []))]
-    return ["", *numbers, *(["remarks"] if any(own_remarks(table)) else [])]
+    return ["", *numbers, *(["remarks"] if any(remarks_of(table).rows) else [])]
 
 
 def lines_of(table: Table) -> list[list[str]]:
     """Texts under the headings, row by row."""
-    theirs, remarks, lines = published(table), own_remarks(table), []
+    theirs, remarks, lines = published(table), remarks_of(table).rows, []
+    table = shown(table)
     for row, remark in zip(table.rows, remarks, strict=True):
         texts = [row.label]
         for cell, quantity, both in zip(row.cells, table.quantities, theirs, strict=True):
             texts += [ours(cell, quantity.digits), *([paper(cell, quantity.digits)] if both else [])]
         lines.append([*texts, *([remark] if any(remarks) else [])])
     return lines
-
-
-def shared_remarks(table: Table) -> list[str]:
-    """What every row of a table would say, to be said once."""
-    if len(table.rows) < 2:
-        return []
-    first, *others = [row.why.split(CLAUSE) for row in table.rows]
-    return [clause for clause in first if clause and all(clause in other for other in others)]
-
-
-def own_remarks(table: Table) -> list[str]:
-    """What each row says beyond that."""
-    shared = shared_remarks(table)
-    return [CLAUSE.join(part for part in row.why.split(CLAUSE) if part not in shared) for row in table.rows]
-
-
-def verdict(tables: Sequence[Table]) -> str:
-    """How ours compare with what the paper published, in one sentence; empty where it published nothing."""
-    pairs = [(cell.ours, cell.paper) for table in tables for row in table.rows for cell in row.cells]
-    both = [(mine, theirs) for mine, theirs in pairs if mine is not None and theirs is not None]
-    if not both:
-        return ""
-    smaller, equal = sum(mine < theirs for mine, theirs in both), sum(mine == theirs for mine, theirs in both)
-    same = f", the same in {equal}" if equal else ""
-    return (
-        f"Of {len(both)} published numbers ours is smaller in {smaller}, larger in {len(both) - smaller - equal}{same}."
-    )
 
 
 def table_csv(table: Table) -> str:

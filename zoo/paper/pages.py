@@ -5,26 +5,33 @@ import html
 from collections.abc import Sequence
 from pathlib import Path
 
+from contingencies.errors import NotFoundError
 from contingencies.files import write_atomically
-from zoo.paper.formats import columns, lines_of, shared_remarks, verdict
+from zoo.paper.formats import columns, lines_of
+from zoo.paper.remarks import remarks_of
 from zoo.paper.sections import Section, read_sections
 from zoo.paper.tables import Table
+from zoo.paper.verdicts import verdict
 
 FIGURE_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 INTRODUCTION = (
     "Every table and figure of the paper, run on this machine, beside what it published. Each entry names its budget, "
     "seeds, commit and machine. The paper's numbers stand in columns of their own; a dash means that there is no such "
-    "number. What holds for every row of a table is said once, below it. Budgets are minutes of CPU where the paper "
-    "had hours of GPU, so a short budget shows what it buys, not what a method can reach."
+    "number. What holds for every row of a table, or has a letter in several of them, is said once, below it. Budgets "
+    "are minutes of CPU where the paper had hours of GPU, so a short budget shows what it buys, not what a method can "
+    "reach."
 )
 
 
-def write_pages(folder: Path) -> None:
-    """Write index.html and README.md from the entries in the folder."""
+def write_pages(folder: Path) -> int:
+    """Write index.html and README.md from the entries in the folder; how many there are."""
     sections = read_sections(folder)
+    if not sections:
+        raise NotFoundError(f"{str(folder)!r} holds no entry of a report; name benchmarks to run, or another folder.")
     write_atomically(folder / "index.html", html_page(sections, folder).encode())
     write_atomically(folder / "README.md", markdown(sections).encode())
+    return len(sections)
 
 
 def markdown(sections: Sequence[Section]) -> str:
@@ -36,7 +43,8 @@ def markdown(sections: Sequence[Section]) -> str:
             "",
             f"## {section.name}",
             "",
-            f"{section.title} ({section.source}). {verdict(section.tables)}".strip(),
+            *_bold(verdict(section.name, section.tables)),
+            f"{section.title} ({section.source}).",
         ]
         lines.append("")
         lines += [f"*{section.circumstances.sentence}.*", ""]
@@ -45,7 +53,7 @@ def markdown(sections: Sequence[Section]) -> str:
             header = columns(table)
             lines += ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
             lines += ["| " + " | ".join(map(_escaped, texts)) + " |" for texts in lines_of(table)]
-            lines += ["", *(f"{text}\n" for text in _said_once(table))]
+            lines += ["", *(f"{text}\n" for text in remarks_of(table).below)]
         lines += [f"{note}\n" for note in section.notes]
         lines += [f"Failed: {failure}\n" for failure in section.failures]
         lines += [f"![{figure.caption}]({figure.file})\n\n{figure.caption}\n" for figure in section.figures]
@@ -60,9 +68,8 @@ def _contents(sections: Sequence[tuple[Section, str]]) -> list[str]:
     ]
 
 
-def _said_once(table: Table) -> list[str]:
-    shared = shared_remarks(table)
-    return [f"All rows: {'; '.join(shared)}."] if shared else []
+def _bold(text: str) -> list[str]:
+    return [f"**{text}**", ""] if text else []
 
 
 def _escaped(text: str) -> str:
@@ -99,7 +106,8 @@ def html_page(sections: Sequence[Section], folder: Path) -> str:
     for s in sections:
         parts += [
             f'<h2 id="{e(s.name)}">{e(s.name)}</h2>',
-            f"<p>{e(s.title)} ({e(s.source)}). {e(verdict(s.tables))}</p>",
+            f"<p><strong>{e(verdict(s.name, s.tables))}</strong></p>",
+            f"<p>{e(s.title)} ({e(s.source)}).</p>",
         ]
         parts.append(f'<p class="around">{e(s.circumstances.sentence)}</p>')
         parts += [_html_table(table) for table in s.tables]
@@ -124,7 +132,7 @@ def _html_table(table: Table) -> str:
         "<tr>" + "".join(f"<td{kind}>{e(text)}</td>" for kind, text in zip(kinds, texts, strict=True)) + "</tr>"
         for texts in lines_of(table)
     ]
-    once = "".join(f'<p class="around">{e(text)}</p>' for text in _said_once(table))
+    once = "".join(f'<p class="around">{e(text)}</p>' for text in remarks_of(table).below)
     return (
         f"<h3>{e(table.title)}</h3><small>paper: {e(table.source)}</small>"
         f'<div class="scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>{once}'

@@ -29,12 +29,14 @@ from zoo.paper import NAMES
 from zoo.paper.budgets import BUDGETS
 from zoo.paper.circumstances import circumstances
 from zoo.paper.entry import Benchmark, Setting, Training, task
-from zoo.paper.formats import columns, lines_of, number, shared_remarks, table_csv, verdict
+from zoo.paper.formats import columns, lines_of, number, table_csv
 from zoo.paper.jobs import Place
-from zoo.paper.pages import write_pages
+from zoo.paper.pages import markdown, write_pages
+from zoo.paper.remarks import remarks_of
 from zoo.paper.run import Conduct, run_entry
 from zoo.paper.sections import read_sections, write_section
 from zoo.paper.tables import Cell, Drawing, Presentation, Published, Quantity, Row, Table, cell
+from zoo.paper.verdicts import CLAIMS, verdict
 from zoo.plots import FORMATS, new_figure, save_figure
 from zoo.work.executor import Serial
 
@@ -243,13 +245,56 @@ def test_what_all_rows_would_say_is_said_once():
         for label, mine, theirs, minutes in (("one", 0.12345, 0.32, 2), ("two", 1.0, 1.0, 1), ("three", 3.0, None, 1))
     )
     table = Table("t", "A table", "Table 1", quantities, rows)
-    assert shared_remarks(table) == ["calibrated"]
+    remarks = remarks_of(table)
+    assert remarks.below == ["All rows: calibrated.", "(a) 1 min."]
+    assert remarks.rows == ("2 min", "(a)", "(a)")
     assert columns(table) == ["", "error (ms)", "paper", "steps", "remarks"]
     assert lines_of(table)[0] == ["one", "0.123", "0.32", "1,234", "2 min"]
     assert lines_of(table)[2][2] == "–"
-    assert verdict([table]) == "Of 2 published numbers ours is smaller in 1, larger in 0, the same in 1."
     alike = replace(table, rows=tuple(replace(row, why="calibrated") for row in rows))
     assert columns(alike)[-1] == "steps", "no column of remarks where no row has any of its own"
+
+
+def test_small_states_are_shown_in_powers_of_ten_of_their_unit():
+    rows = (Row("one", (Cell(4.88e-4, 7e-5, 1.29e-3, 4.3e-4), Cell(0.5)), ""),)
+    table = Table("t", "A table", "Table 6", (Quantity("RMSE omega", "pu"), Quantity("RMSE delta", "rad")), rows)
+    assert columns(table) == ["", "RMSE omega (1e-3 pu)", "paper", "RMSE delta (rad)"]
+    assert lines_of(table) == [["one", "0.488 ± 0.07", "1.29 ± 0.43", "0.5"]]
+
+
+@pytest.mark.parametrize(
+    ("ours", "std", "words"),
+    [
+        (0.16, None, "0.16 ms, 2 times below the paper's 0.32"),
+        (0.325, None, "0.325 ms, like the paper's 0.32"),
+        (1.28, 0.1, "1.28 ms, 4 times the paper's 0.32"),
+        (1.28, 0.9, "1.28 ms, 4 times the paper's 0.32 but within the spread of seeds"),
+    ],
+)
+def test_a_section_first_says_how_its_main_number_compares(ours, std, words):
+    rows = (Row("ES-PINN", (Cell(ours, std, 0.32, 0.07),), ""),)
+    table = Table("cct", "CCTs", "Table 1", (Quantity("CCT MAE", "ms"),), rows)
+    assert verdict("case30-accuracy", [table]) == f"ES-PINN as published has a mean CCT error of {words}."
+    assert verdict("case30-accuracy", []) == ""
+
+
+def test_the_kept_report_is_what_its_entries_say():
+    sections = read_sections(ROOT / "docs" / "report")
+    assert (ROOT / "docs" / "report" / "README.md").read_text() == markdown(sections)
+    assert [section.name for section in sections] == list(NAMES)
+    assert all(verdict(section.name, section.tables) for section in sections), "each section has a verdict"
+    assert set(CLAIMS) == set(NAMES)
+
+
+def test_pages_are_written_anew_from_the_entries_in_a_folder(ran, tmp_path):
+    _, report, _, _, _, _ = ran
+    page = (report / "README.md").read_text()
+    (report / "README.md").unlink()
+    done = CliRunner().invoke(cli.zoo, ["benchmark", "--no-run", "--output", str(report), "--home", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    assert (report / "README.md").read_text() == page
+    done = CliRunner().invoke(cli.zoo, ["benchmark", "--no-run", "--output", str(tmp_path), "--home", str(tmp_path)])
+    assert isinstance(done.exception, NotFoundError)
 
 
 def test_tables_are_csv_with_one_line_for_each_number(ran):
@@ -282,7 +327,7 @@ def test_a_damaged_section_is_named(tmp_path):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(None, "–"), (0.0, "0"), (118744.0, "118,744"), (0.32, "0.32"), (1.6e-6, "1.60e-06"), (202187.8, "202,188")],
+    [(None, "–"), (0.0, "0"), (118744.0, "118,744"), (0.32, "0.32"), (1.6e-6, "1.6e-6"), (202187.8, "202,188")],
 )
 def test_numbers_are_shown_with_the_digits_they_deserve(value, text):
     assert number(value) == text

@@ -1,0 +1,141 @@
+"""What an entry's section says first: its main numbers beside the paper's, in one sentence.
+
+Written from the numbers of a section, so that it changes with them. Which numbers are the main ones is data.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from zoo.paper.formats import number
+from zoo.paper.tables import Cell, Quantity, Table
+
+ALIKE = 0.05  # relative difference below which two numbers are called alike
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A main number: what is said before it, and where it stands.
+
+    `against` is the row whose published number it is compared with, when it is not the row's own.
+    """
+
+    words: str
+    table: str
+    row: str
+    quantity: str
+    against: str = ""
+
+
+OURS = "ES-PINN chained (ours)"
+CLAIMS: dict[str, tuple[Claim, ...]] = {
+    "case30-accuracy": (
+        Claim("ES-PINN as published has a mean CCT error of", "cct", "ES-PINN", "CCT MAE"),
+        Claim("an error of angles of", "trajectories", "ES-PINN", "RMSE delta"),
+        Claim("with the shooting residual a CCT error of", "cct-focus-shooting", "ES-PINN", "CCT MAE"),
+        Claim("our chained form one of", "cct", OURS, "CCT MAE", "ES-PINN"),
+    ),
+    "case30-matched": (
+        Claim("On the training grid ES-PINN errs in angles by", "matched", "ES-PINN", "RMSE delta"),
+        Claim("its stability map overlaps the true one by", "matched", "ES-PINN", "mIoU"),
+    ),
+    "case30-extrapolation": (
+        Claim("Beyond the training range ES-PINN's CCTs are off by", "extrapolation", "ES-PINN", "CCT MAE"),
+        Claim("our chained form's by", "extrapolation", OURS, "CCT MAE", "ES-PINN"),
+    ),
+    "sensitivity": (
+        Claim("ES-PINN's derivative differs from its differences by", "sensitivity", "ES-PINN", "implicit-FD MAE"),
+        Claim("our chained form's by", "sensitivity", OURS, "implicit-FD MAE", "ES-PINN"),
+    ),
+    "trajectory": (
+        Claim("At this severity the CCT is", "scenario", "reduced ODE (strict)", "CCT at this severity"),
+        Claim("by ES-PINN", "scenario", "ES-PINN", "CCT at this severity"),
+        Claim("by our chained form", "scenario", OURS, "CCT at this severity"),
+    ),
+    "cross-system": tuple(
+        Claim(f"{said}{system} by", "boundaries", f"{system}, ES-PINN", "CCT MAE against the ODE")
+        for said, system in (("ES-PINN's CCTs are off on ", "IEEE 9"), ("on ", "IEEE 14"), ("on ", "IEEE 30"))
+    ),
+    "beta-sweep": tuple(
+        Claim(f"{said}{system} by", "beta", f"{system}, reduced ODE", "E_sm")
+        for said, system in (("Smoothing alone moves the CCT, on ", "IEEE 9"), ("on ", "IEEE 14"), ("on ", "IEEE 30"))
+    ),
+    "distillation": tuple(
+        Claim(
+            f"{said}{system} by", "heads", f"{system}, ES-PINN, edge-aware Chebyshev (ours)", "reconstruction MAE",
+            f"{system}, ES-PINN, plain network (the paper's kind)",
+        )
+        for said, system in (("Our heads miss the boundary of ", "IEEE 9"), ("of ", "IEEE 14"), ("of ", "IEEE 30"))
+    ),
+    "runtime": (
+        Claim("One CCT takes ES-PINN", "runtime", "ES-PINN, CPU", "CCT runtime"),
+        Claim("a distilled head", "runtime", "distilled head, CPU", "CCT runtime"),
+        Claim("the compiled ODE, which needs no training,", "runtime", "reduced ODE (compiled, ours)", "CCT runtime"),
+    ),
+    "moe-low-data": (
+        Claim("With a tenth of the scenarios MoE's CCTs are off by", "fractions", "0.1, MoE", "CCT MAE"),
+        Claim("those of separate models by", "fractions", "0.1, Separate", "CCT MAE"),
+        Claim("with all of them MoE's by", "fractions", "1, MoE", "CCT MAE"),
+        Claim("with a tenth our chained form's by", "fractions", "0.1, MoE chained (ours)", "CCT MAE", "0.1, MoE"),
+    ),
+    "family-scaling": (
+        Claim("The median member of 33 is off by", "family", "33 members", "median CCT MAE"),
+        Claim("the worst by", "family", "33 members", "worst member"),
+    ),
+    "time-sampling": (
+        Claim("Samples twice as far apart move the CCT by", "sampling", "h_t = 2 ms", "largest change"),
+    ),
+    "dae-convergence": tuple(
+        Claim(f"{said}{case.split(',')[0]} by", "steps", case, "largest difference to 2.5 ms")
+        for said, case in (
+            ("Steps of up to 10 ms move the full network's CCT, on ", "IEEE 9, α = 0.9"),
+            ("on ", "IEEE 14, α = 0.9"),
+            ("on ", "IEEE 30, α = 0.7"),
+        )
+    ),
+}  # fmt: skip
+
+
+def verdict(name: str, tables: Sequence[Table]) -> str:
+    """The main numbers of an entry in one sentence; empty when it has none of them."""
+    said = [text for claim in CLAIMS.get(name, ()) if (text := _said(claim, tables))]
+    sentence = "; ".join(said)
+    return f"{sentence[0].upper()}{sentence[1:]}." if said else ""
+
+
+def _said(claim: Claim, tables: Sequence[Table]) -> str:
+    found = _find(tables, claim.table, claim.row, claim.quantity)
+    if found is None or found[0].ours is None:
+        return ""
+    cell, quantity = found
+    other = _find(tables, claim.table, claim.against, claim.quantity) if claim.against else found
+    value = number(cell.ours) + _unit(quantity)
+    return f"{claim.words} {value}" + ("" if other is None else _beside(cell, other[0]))
+
+
+def _unit(quantity: Quantity) -> str:
+    return f" x {quantity.unit}" if quantity.unit.startswith("1e") else f" {quantity.unit}".rstrip()
+
+
+def _find(tables: Sequence[Table], table: str, row: str, quantity: str) -> tuple[Cell, Quantity] | None:
+    for one in tables:
+        for line in one.rows if one.name == table else ():
+            for cell, column in zip(line.cells, one.quantities, strict=True):
+                if (line.label, column.name) == (row, quantity):
+                    return cell, column
+    return None
+
+
+def _beside(ours: Cell, published: Cell) -> str:
+    """How a number compares with the published one, which may be that of another row."""
+    mine, theirs = ours.ours, published.paper
+    if mine is None or theirs is None:
+        return ""
+    shown = number(theirs)
+    if abs(mine - theirs) <= ALIKE * abs(theirs):
+        return f", like the paper's {shown}"
+    if mine == 0 or theirs == 0:
+        return f" (the paper: {shown})"
+    times = float(f"{max(mine / theirs, theirs / mine):.2g}")
+    relation = f", {number(times)} times {'the' if mine > theirs else 'below the'} paper's {shown}"
+    spread = (ours.ours_std or 0.0) + (published.paper_std or 0.0)
+    return relation + (" but within the spread of seeds" if abs(mine - theirs) <= spread else "")
