@@ -1,12 +1,17 @@
 """The paper's tables as entries: complete, faithful to what was published, run once, reported whole."""
 
-import pytest
+import json
+from collections import Counter
 
-from contingencies.errors import NotFoundError
-from zoo.paper import NAMES, load_benchmark
+import pytest
+from click.testing import CliRunner
+
+import cli
+from contingencies.errors import NotFoundError, SolverError
+from zoo.paper import NAMES, jobs, load_benchmark
 from zoo.paper.budgets import BUDGETS
 from zoo.paper.circumstances import circumstances
-from zoo.paper.entry import Findings, Setting
+from zoo.paper.entry import Findings, Setting, Task
 from zoo.paper.numbers import numbers_of as presented_numbers
 from zoo.paper.sections import read_sections, write_section
 from zoo.paper.tables import Cell, Published, cell
@@ -154,21 +159,28 @@ def test_the_spacing_of_samples_does_not_move_a_boundary_decided_at_the_end_of_t
 
 # --- presentation of results ------------------------------------------------------------------
 
-ALPHA = [k / 40 for k in range(41)]
+METRICS = {"train_s": 12.0, "steps": 100.0, "status_errors": 1.0, "cct_mae_ms": 0.5, "cct_max_ms": 2.0}
+
+
+def wanted_severities(wanted):
+    severities = dict(wanted.options).get("severities", 41)
+    return severities if isinstance(severities, int) else 41
 
 
 def fake_result(wanted):
     """A result of the shape that a task's function returns, with a boundary from severity 0.5 on."""
     consistent = {"mae": 0.01, "correlation": 0.99, "rows": 20}
-    finite = [None if a < 0.5 else 1.0 - 0.4 * a for a in ALPHA]
-    boundary = {"alpha": ALPHA, "cct": finite, "status": ["finite" if c else "right-censored" for c in finite]}
+    count = wanted_severities(wanted)
+    alpha = [k / (count - 1) for k in range(count)]
+    finite = [None if a < 0.5 else 1.0 - 0.4 * a for a in alpha]
+    boundary = {"alpha": alpha, "cct": finite, "status": ["finite" if c else "right-censored" for c in finite]}
     function, options = wanted.function, dict(wanted.options)
     totals = {"delta": 4.0, "omega": 1e-6, "machines": 6, "samples": 100, "samples_decisive": 100, "scenarios": 10}
     errors = {"rmse_delta": 0.1, "rmse_omega": 1e-4, "separation_mae": 0.2, "miou": 0.99}
     rows = [
         {"alpha": a, "status": s, "cct_s": c and c + 1e-3, "true_status": s, "true_cct_s": c, "ode_smooth_cct_s": c,
          "dcct_dalpha_s": c and -0.4, "centred_difference_s": c and -0.4, "true_dcct_dalpha_s": c and -0.4}
-        for a, c, s in zip(ALPHA, finite, boundary["status"], strict=True)
+        for a, c, s in zip(alpha, finite, boundary["status"], strict=True)
     ]  # fmt: skip
     summary = {"implicit_against_centred": consistent, "implicit_against_reference_ode": consistent}
     made = {
@@ -177,7 +189,7 @@ def fake_result(wanted):
         "measurements:reference_curve": boundary,
         "case30_matched:measure": errors,
         "case30_extrapolation:measure": errors | {"cct": {"mae": 1e-3, "p95": 2e-3}},
-        "cross_system:dae_curve": {name: values[::2] for name, values in boundary.items()},
+        "cross_system:dae_curve": boundary,
         "cross_system:picture": {"alpha": [0.0, 1.0], "t_c": [0.3, 0.6], "margins": [[-1.0, -0.5], [-0.1, 1.0]]},
         "beta_sweep:measure": {
             "split": {
@@ -213,10 +225,9 @@ def test_every_row_has_our_number_when_its_work_is_done(name, tmp_path):
     benchmark = load_benchmark(name)
     setting = Setting(BUDGETS["quick"], (0, 1))
     results = {each: fake_result(each) for each in benchmark.tasks(setting)}
-    metrics = {"train_s": 12.0, "steps": 100.0, "status_errors": 1.0, "cct_mae_ms": 0.5, "cct_max_ms": 2.0}
     for each in list(results):
         if each.training is not None:
-            results[each.training] = {"parameters": 1000, "metrics": metrics}
+            results[each.training] = {"parameters": 1000, "metrics": METRICS}
     shown = benchmark.present(setting, Findings(results, {}))
     for table in shown.tables:
         for row in table.rows:
@@ -227,3 +238,51 @@ def test_every_row_has_our_number_when_its_work_is_done(name, tmp_path):
     section = write_section(tmp_path, benchmark, shown, circumstances(setting))
     assert read_sections(tmp_path) == [section]
     assert all((tmp_path / figure.file).stat().st_size > 1000 for figure in section.figures)
+
+
+@pytest.fixture
+def quick_work(monkeypatch):
+    """Trainings and measurements that take no time: what was asked for, and how often; one may be made to go wrong."""
+    calls, trouble = [], {}
+
+    def happens(key):
+        calls.append(key)
+        if len(calls) in trouble:
+            raise trouble.pop(len(calls))
+
+    def train(training, home, registry):
+        happens(json.dumps(training, sort_keys=True))
+        return {"parameters": 1000, "metrics": METRICS}
+
+    def measure(function, options, home, registry, training=None):
+        happens(json.dumps([function, options, training], sort_keys=True))
+        return fake_result(
+            Task(function, None if training is None else jobs._training(training), tuple(options.items()))
+        )
+
+    monkeypatch.setattr(jobs, "train", train)
+    monkeypatch.setattr(jobs, "measure", measure)
+    return calls, trouble
+
+
+def test_all_tables_with_five_seeds_run_unattended_past_a_failure_and_resume_where_they_were_interrupted(
+    quick_work, tmp_path
+):
+    calls, trouble = quick_work
+    command = [
+        "benchmark", "all", "--budget", "standard", "--seeds", "5", "--jobs", "1", "--no-mlflow", "--json",
+        "--home", str(tmp_path / "home"), "--output", str(tmp_path / "report"),
+    ]  # fmt: skip
+    trouble |= {5: SolverError("the swing equation could not be followed."), 400: KeyboardInterrupt()}
+    interrupted = CliRunner().invoke(cli.zoo, command)
+    assert interrupted.exit_code == 130 or isinstance(interrupted.exception, KeyboardInterrupt | SystemExit)
+    assert len(calls) == 400, "it went on past the failure"
+    again = CliRunner().invoke(cli.zoo, command)
+    assert again.exit_code == 0, again.output
+    twice = [call for call, times in Counter(calls).items() if times > 1]
+    assert len(twice) == 2, "only the failed and the interrupted piece of work are done again"
+    assert [section.name for section in read_sections(tmp_path / "report")] == list(NAMES)
+    assert not any(section.failures for section in read_sections(tmp_path / "report"))
+    count = len(calls)
+    assert CliRunner().invoke(cli.zoo, command).exit_code == 0
+    assert len(calls) == count, "nothing is left to do"
