@@ -131,9 +131,16 @@ class ConditionHead:
         alpha = np.linspace(*self.severity, SHOWN)
         code = self.answers(alpha)[1]
         changes = [0, *(1 + np.flatnonzero(np.diff(code))), len(alpha)]
-        ends = [float(self.severity[0]), *(float(0.5 * (alpha[k - 1] + alpha[k])) for k in changes[1:-1])]
+        ends = [float(self.severity[0]), *(self._change(alpha[k - 1], alpha[k]) for k in changes[1:-1])]
         ends.append(float(self.severity[1]))
         return [(ends[k], ends[k + 1], STATUSES[code[changes[k]]]) for k in range(len(ends) - 1)]
+
+    def _change(self, before: float, after: float) -> float:
+        """The first severity with another status than `before` has, which `after` has, at the case's own point."""
+        status = self.answer(before)[1]
+        while before < (middle := 0.5 * (before + after)) < after:
+            before, after = (middle, after) if self.answer(middle)[1] == status else (before, middle)
+        return float(after)
 
     @property
     def finite_intervals(self) -> list[tuple[float, float]]:

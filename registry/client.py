@@ -7,6 +7,7 @@ import http.client
 import json
 import ssl
 import threading
+from collections.abc import Mapping
 from typing import Any, overload
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -19,6 +20,7 @@ from registry.query import CCTAnswer, CCTAnswers
 from registry.store.deployments import PRODUCTION
 
 TIMEOUT_S = 30.0
+_COLUMNS = ("cct_s", "error_bound_s")
 _KINDS: dict[str, type[ZooError]] = {  # last part of a problem's type -> what is raised
     "not-found": NotFoundError,
     "invalid": UsageError,
@@ -58,26 +60,35 @@ class Client:
     # --- questions ----------------------------------------------------------------------------
 
     @overload
-    def cct(self, name: str, alpha: float, alias: str = ...) -> CCTAnswer: ...
+    def cct(self, name: str, alpha: float, alias: str = ..., **conditions: float) -> CCTAnswer: ...
     @overload
-    def cct(self, name: str, alpha: ArrayLike, alias: str = ...) -> CCTAnswers: ...
+    def cct(self, name: str, alpha: ArrayLike, alias: str = ..., **conditions: ArrayLike) -> CCTAnswers: ...
     @overload
-    def cct(self, name: list[str] | tuple[str, ...], alpha: float, alias: str = ...) -> list[CCTAnswer]: ...
+    def cct(
+        self, name: list[str] | tuple[str, ...], alpha: float, alias: str = ..., **conditions: float
+    ) -> list[CCTAnswer]: ...
     @overload
-    def cct(self, name: list[str] | tuple[str, ...], alpha: ArrayLike, alias: str = ...) -> list[CCTAnswers]: ...
+    def cct(
+        self, name: list[str] | tuple[str, ...], alpha: ArrayLike, alias: str = ..., **conditions: ArrayLike
+    ) -> list[CCTAnswers]: ...
 
-    def cct(self, name, alpha, alias=PRODUCTION):  # type: ignore[no-untyped-def]
+    def cct(self, name, alpha, alias=PRODUCTION, **conditions):  # type: ignore[no-untyped-def]
         """The critical clearing time of a contingency by its deployed head; see `Registry.cct`."""
         if not isinstance(name, str):
-            return [self.cct(one, alpha, alias) for one in name]
+            return [self.cct(one, alpha, alias, **conditions) for one in name]
         if isinstance(alpha, bool | np.bool_ | str | bytes) or alpha is None:
             raise UsageError(f"alpha = {alpha!r} is not a severity; give a number or an array of numbers.")
-        if isinstance(alpha, int | float | np.integer | np.floating):
-            return self._one(name, float(alpha), alias)
-        return self._many(name, alpha, alias)
+        single = isinstance(alpha, int | float | np.integer | np.floating)
+        if single and not any(np.ndim(value) for value in conditions.values()):
+            return self._one(name, float(alpha), alias, conditions)
+        return self._many(name, alpha, alias, conditions)
 
-    def _one(self, name: str, alpha: float, alias: str) -> CCTAnswer:
+    def _one(self, name: str, alpha: float, alias: str, conditions: Mapping[str, Any]) -> CCTAnswer:
         query = {"alpha": repr(alpha)} | ({} if alias == PRODUCTION else {"alias": alias})
+        try:
+            query |= {key: repr(float(value)) for key, value in conditions.items()}
+        except (TypeError, ValueError):
+            raise UsageError(f"{name}: a condition is not a number; give numbers.") from None
         found = self.get(f"/api/v1/cct/{quote(name, safe='')}", **query)
         return CCTAnswer(
             found["cct_s"][0],
@@ -90,28 +101,22 @@ class Client:
             found["strict_severities"],
         )
 
-    def _many(self, name: str, alpha: ArrayLike, alias: str) -> CCTAnswers:
-        try:
-            severities = np.asarray(alpha, dtype=np.float64)
-        except (TypeError, ValueError):
-            raise UsageError("alpha holds something that is not a number; give an array of severities.") from None
-        if not np.isfinite(severities).all():
-            bad = severities[~np.isfinite(severities)].flat[0]
-            raise UsageError(f"alpha = {bad} is not a severity; give finite numbers.")
-        body = {"contingency": name, "alpha": severities.ravel().tolist(), "alias": alias}
+    def _many(self, name: str, alpha: ArrayLike, alias: str, conditions: Mapping[str, ArrayLike]) -> CCTAnswers:
+        severities, columns = _columns(name, alpha, conditions)
+        body = {"contingency": name, "alpha": severities.ravel().tolist(), "alias": alias} | columns
         found = self.request("POST", "/api/v1/cct", body)
         if name in found["missing"]:
             raise NotFoundError(found["missing"][name])
         head = found["answered_by"][name]
-        cct = np.array([np.nan if one is None else one for one in found["cct_s"]], dtype=np.float64)
+        cct, bounds = (np.array(found[key], dtype=np.float64).reshape(severities.shape) for key in _COLUMNS)
         codes = np.array([STATUSES.index(one) for one in found["status"]], dtype=np.int8)
         return CCTAnswers(
             name,
             severities,
-            cct.reshape(severities.shape),
+            cct,
             codes.reshape(severities.shape),
             head["t_f_s"],
-            head["error_bound_s"],
+            bounds if head["conditions"] else head["error_bound_s"],
             head["head"],
             head["checkpoint"],
             head["version"],
@@ -152,6 +157,24 @@ class Client:
                 connection = http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
             self._local.connection = connection
         return connection
+
+
+def _columns(
+    name: str, alpha: ArrayLike, conditions: Mapping[str, ArrayLike]
+) -> tuple[np.ndarray, dict[str, list[float]]]:
+    """Severities, and conditions as columns of as many rows."""
+    try:
+        severities = np.asarray(alpha, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise UsageError("alpha holds something that is not a number; give an array of severities.") from None
+    try:
+        values = [np.asarray(value, dtype=np.float64) for value in conditions.values()]
+        severities, *values = np.broadcast_arrays(severities, *values)
+    except (TypeError, ValueError):
+        raise UsageError(f"{name}: severities and conditions are not numbers of one shape; give such.") from None
+    if not all(np.isfinite(array).all() for array in (severities, *values)):
+        raise UsageError("alpha or a condition is not a finite number; give finite numbers.")
+    return severities, {key: value.ravel().tolist() for key, value in zip(conditions, values, strict=True)}
 
 
 def _checked(status: int, answer: bytes) -> Any:

@@ -18,7 +18,7 @@ REASONS: Mapping[str, str | None] = {
     "finite": None,
     "right-censored": "stable at every clearing instant that was studied",
     "left-censored": "unstable already at the first clearing instant that was studied",
-    "out-of-domain": "the severity lies outside the head's domain",
+    "out-of-domain": "the severity or a condition lies outside the head's domain",
     "uncertain": "the boundary jumps too often near this severity to give a number; ask a reference simulator",
 }
 NO_HEAD = "no-head"

@@ -15,11 +15,12 @@ from starlette.staticfiles import StaticFiles
 
 from contingencies.errors import ZooError
 from registry.service.api import asking, deploying, lists, operating
-from registry.service.gateway import Gateway, is_machine, log
+from registry.service.gateway import Gateway
 from registry.service.hot import GET_ROUTE, Query
 from registry.service.openapi import with_query
-from registry.service.pages import acting, looking
+from registry.service.pages import acting, looking, overview
 from registry.service.pages.rendering import problem_page
+from registry.service.passage import is_machine, log
 from registry.service.problems import Problem, invalid, problem_of
 from registry.service.settings import Settings
 from registry.service.state import Service
@@ -70,7 +71,7 @@ def _api(service: Service) -> FastAPI:
     app.state.service = service
     for router in (lists.router, asking.router, deploying.router, operating.router):
         app.include_router(router)
-    for router in (looking.router, acting.router):
+    for router in (overview.router, looking.router, acting.router):
         app.include_router(router, include_in_schema=False)
     plain = app.openapi
     app.openapi = lambda: with_query(plain())  # type: ignore[method-assign]

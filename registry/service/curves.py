@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from espinn_moe.condition_head import AnyHead
+from espinn_moe.condition_head import AnyHead, ConditionHead
 from espinn_moe.head import Array
 from registry.records import HeadRecord
 
@@ -21,11 +21,11 @@ class Curve:
     slope_s: Array  # (m,) d duration / d alpha, s
     breaks: list[int]  # positions in which a new interval begins
     censored: list[tuple[float, float, str]]
-    error_bound_s: float | None
+    bound_s: Array  # (m,) NaN where none was measured
 
 
 def curve_of(head: AnyHead) -> Curve:
-    """The curve of a head."""
+    """The curve of a head, of one over conditions at the case's own point."""
     low, high = head.severity
     step = SLOPE_STEP * (high - low)
     parts: list[Array] = []
@@ -42,10 +42,21 @@ def curve_of(head: AnyHead) -> Curve:
     alpha = np.concatenate(parts) if parts else np.empty(0)
     slope = np.concatenate(slopes) if slopes else np.empty(0)
     censored = [interval for interval in head.intervals if interval[2] != "finite"]
-    return Curve(alpha, head.answers(alpha)[0] - head.t_f, slope, breaks, censored, head.error_bound_s)
+    return Curve(alpha, head.answers(alpha)[0] - head.t_f, slope, breaks, censored, _bounds(head, alpha))
+
+
+def _bounds(head: AnyHead, alpha: Array) -> Array:
+    if isinstance(head, ConditionHead):
+        return head.bounded_answers(alpha)[2]
+    return np.full(alpha.shape, np.nan if head.error_bound_s is None else head.error_bound_s)
 
 
 def strict_points(record: HeadRecord) -> list[tuple[float, float | None, str]]:
-    """Severity, CCT (s) and status by the strict ODE where a head was measured; empty for heads of older versions."""
+    """Severity, CCT (s) and status by the strict ODE where a head was measured.
+
+    Empty for heads of older versions, and for those over conditions, which are measured all over their domain.
+    """
+    if record.kind == ConditionHead.kind:
+        return []
     stored = record.errors.get("detail", {}).get("strict_points", [])
     return [(float(alpha), cct, str(status)) for alpha, cct, status in stored]

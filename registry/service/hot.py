@@ -13,9 +13,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from contingencies.errors import NotFoundError, UsageError
+from contingencies.points import check_names
+from espinn_moe.condition_head import AnyHead, ConditionHead
 from espinn_moe.head import STATUSES
 from registry.query import Deployed
 from registry.service.answers import NO_HEAD, REASONS
+from registry.service.columns import read_questions
+from registry.service.points import conditions_in, point_of_head
 from registry.service.problems import invalid
 from registry.store.deployments import PRODUCTION
 from registry.texts import checked_alias
@@ -25,14 +29,11 @@ if TYPE_CHECKING:
 
     from registry.service.state import Service
 
-MAX_ROWS = 100_000
-MAX_NAMES = 10_000  # different contingencies in one request: each is looked up once
 GET_PARAMETERS = ("alpha", "alias")
-POST_COLUMNS = ("contingency", "alpha", "alias")
 JSON = "application/json"
 PREFIX = "/api/v1/cct/"
 GET_ROUTE = "/api/v1/cct/{name}"
-_NUMBERS = {int, float}
+POST_ROUTE = "/api/v1/cct"
 _REASONS = [REASONS[status] for status in STATUSES]
 
 
@@ -43,7 +44,7 @@ class Query:
         self._answers, self._metrics = service.answers, service.metrics
 
     async def get(self, scope: "Scope") -> bytes:
-        """`GET /api/v1/cct/{name}?alpha=...`: one contingency at some severities, as JSON."""
+        """`GET /api/v1/cct/{name}?alpha=...`: one contingency at some severities and an operating point, as JSON."""
         name = scope["path"][len(PREFIX) :]
         query = scope["query_string"].decode("latin-1")
         if "%" in query or "+" in query or ";" in query:
@@ -51,6 +52,7 @@ class Query:
         else:  # four times as fast, and what programs send
             items = [part.partition("=")[::2] for part in query.split("&") if part]
         alphas: list[float] = []
+        others: list[tuple[str, str]] = []
         alias = PRODUCTION
         for key, value in items:
             if key == "alpha":
@@ -58,34 +60,37 @@ class Query:
             elif key == "alias":
                 alias = checked_alias(value)
             else:
-                raise _unknown(key, GET_PARAMETERS, name)
+                others.append((key, value))
         if not alphas:
             raise invalid("give at least one severity, as ?alpha=0.9.")
         deployed = await self._answers.deployed(name, alias)
-        return orjson.dumps(self._answer(name, deployed, alphas))
+        given = _given(name, deployed.head, others) if others else {}
+        return orjson.dumps(self._answer(name, deployed, alphas, given))
 
     async def get_response(self, request: Request) -> Response:
         """As `get`, for whoever comes through the routes: HEAD does."""
         return Response(await self.get(request.scope), media_type=JSON)
 
-    def _answer(self, name: str, deployed: Deployed, alphas: list[float]) -> dict[str, Any]:
+    def _answer(self, name: str, deployed: Deployed, alphas: list[float], given: dict[str, float]) -> dict[str, Any]:
         head = deployed.head
+        values = head.values(given, name) if isinstance(head, ConditionHead) else ()
         ccts, durations, bounds, statuses, reasons = [], [], [], [], []
         for alpha in alphas:
-            cct, status = head.answer(alpha)
+            if isinstance(head, ConditionHead):
+                cct, status, bound = head.bounded(alpha, values)
+            else:
+                cct, status = head.answer(alpha)
+                bound = None if cct is None else head.error_bound_s
             ccts.append(cct)
             durations.append(None if cct is None else cct - head.t_f)
-            bounds.append(None if cct is None else head.error_bound_s)
+            bounds.append(bound)
             statuses.append(status)
             reasons.append(REASONS[status])
             self._metrics.answer(status)
         return {
             "contingency": name,
-            "head": deployed.head_id,
-            "checkpoint": deployed.checkpoint_id,
-            "version": deployed.version,
-            "strict_severities": deployed.strict_severities,
-            "t_f_s": head.t_f,
+            **_origin(deployed),
+            "conditions": point_of_head(head) | given,
             "alpha": alphas,
             "status": statuses,
             "cct_s": ccts,
@@ -95,17 +100,15 @@ class Query:
         }
 
     async def post(self, request: Request) -> Response:
-        """`POST /api/v1/cct` with columns: many contingencies at many severities."""
-        request.scope["route_path"] = "/api/v1/cct"
+        """`POST /api/v1/cct` with columns: many contingencies at many severities and operating points."""
+        request.scope["route_path"] = POST_ROUTE
         body = await request.body()
         return Response(await to_thread.run_sync(self._many, body), media_type=JSON)
 
     def _many(self, body: bytes) -> bytes:
-        names, which, alpha, alias = _columns(body)
-        rows = len(alpha)
-        cct = np.full(rows, np.nan)
-        bound = np.full(rows, np.nan)
-        duration = np.full(rows, np.nan)
+        asked = read_questions(body)
+        names, which, rows = asked.names, asked.which, len(asked.alpha)
+        cct, bound, duration = np.full((3, rows), np.nan)
         code = np.full(rows, len(STATUSES), dtype=np.int8)
         origin = np.empty((3, len(names)), dtype=object)  # head, checkpoint and version of each name
         missing: dict[str, str] = {}
@@ -113,23 +116,16 @@ class Query:
         for k, name in enumerate(names):
             here = slice(None) if len(names) == 1 else np.flatnonzero(which == k)
             try:
-                deployed = self._answers.deployed_now(name, alias)
+                deployed = self._answers.deployed_now(name, asked.alias)
             except NotFoundError as error:
                 missing[name] = str(error)
                 continue
-            head = deployed.head
-            cct[here], code[here] = head.answers(alpha[here])
-            duration[here] = cct[here] - head.t_f
-            if head.error_bound_s is not None:
-                bound[here] = np.where(code[here] == 0, head.error_bound_s, np.nan)
+            cct[here], code[here], bound[here] = asked.answers(name, deployed, here)
+            duration[here] = cct[here] - deployed.head.t_f
             origin[:, k] = deployed.head_id, deployed.checkpoint_id, deployed.version
-            answered_by[name] = {
-                "head": deployed.head_id,
-                "checkpoint": deployed.checkpoint_id,
-                "version": deployed.version,
-                "strict_severities": deployed.strict_severities,
-                "t_f_s": head.t_f,
-                "error_bound_s": head.error_bound_s,
+            answered_by[name] = _origin(deployed) | {
+                "error_bound_s": deployed.head.error_bound_s,
+                "conditions": list(point_of_head(deployed.head)),
             }
         for status, count in enumerate(np.bincount(code, minlength=len(STATUSES) + 1)):
             if count:
@@ -154,51 +150,28 @@ class Query:
         )
 
 
+def _origin(deployed: Deployed) -> dict[str, Any]:
+    return {
+        "head": deployed.head_id,
+        "checkpoint": deployed.checkpoint_id,
+        "version": deployed.version,
+        "strict_severities": deployed.strict_severities,
+        "t_f_s": deployed.head.t_f,
+    }
+
+
+def _given(name: str, head: AnyHead, others: list[tuple[str, str]]) -> dict[str, float]:
+    """Conditions of a head, or the sentence that a parameter is none of them."""
+    known = [*GET_PARAMETERS, *point_of_head(head)]
+    try:
+        check_names(name, head.axes if isinstance(head, ConditionHead) else (), [key for key, _ in others])
+    except UsageError as error:
+        raise invalid(str(error), known=known) from None
+    return conditions_in(others)
+
+
 def _severity(value: str) -> float:
     try:
         return float(value)
     except ValueError:
         raise invalid(f"alpha = {value[:60]!r} is not a number.") from None
-
-
-def _unknown(key: str, known: tuple[str, ...], name: str | None = None) -> Exception:
-    whose = "is not known" if name is None else f"is no condition of {name[:100]!r}, which has none"
-    return invalid(f"parameter {key[:60]!r} {whose}; those that are known: {', '.join(known)}.", known=list(known))
-
-
-def _columns(body: bytes) -> tuple[list[str], np.ndarray, np.ndarray, str]:
-    """Different names, which of them each row has (m,), severities (m,) and the alias."""
-    try:
-        content = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise invalid(f"the body is not JSON ({error}).") from None
-    if not isinstance(content, dict):
-        raise invalid('the body must be an object with columns, as {"contingency": [...], "alpha": [...]}.')
-    for key in content:
-        if key not in POST_COLUMNS:
-            raise _unknown(key, POST_COLUMNS)
-    alias = content.get("alias", PRODUCTION)
-    if not isinstance(alias, str):
-        raise invalid("alias must be text.")
-    names, alpha = content.get("contingency"), content.get("alpha")
-    if isinstance(alpha, int | float) and not isinstance(alpha, bool):
-        alpha = [alpha] * (len(names) if isinstance(names, list) else 1)
-    if not isinstance(alpha, list) or not set(map(type, alpha)) <= _NUMBERS:
-        raise invalid("column 'alpha' must be a list of numbers.")
-    if isinstance(names, str):
-        names = [names] * len(alpha)
-    if not isinstance(names, list) or not set(map(type, names)) <= {str}:
-        raise invalid("column 'contingency' must be a list of names.")
-    if len(names) != len(alpha):
-        raise invalid(f"the columns differ in length: {len(names)} contingencies and {len(alpha)} severities.")
-    if len(alpha) > MAX_ROWS:
-        raise invalid(f"{len(alpha)} rows are too many; send at most {MAX_ROWS} at a time.")
-    numbers: dict[str, int] = {}
-    which = np.fromiter((numbers.setdefault(name, len(numbers)) for name in names), dtype=np.int64, count=len(names))
-    if len(numbers) > MAX_NAMES:
-        raise invalid(f"{len(numbers)} different contingencies are too many; send at most {MAX_NAMES} at a time.")
-    try:
-        severities = np.array(alpha, dtype=np.float64)
-    except OverflowError:
-        raise UsageError("column 'alpha' holds a number that is too large; give severities.") from None
-    return list(numbers), which, severities, checked_alias(alias)

@@ -5,9 +5,28 @@ from typing import Any
 from pydantic.json_schema import models_json_schema
 
 from registry.service.api.messages import Answers, ManyAnswers, ManyQuestions, ProblemOut
-from registry.service.hot import MAX_ROWS
+from registry.service.columns import MAX_ROWS
+from registry.service.points import NAME_PATTERN
 
 _REF = "#/components/schemas/{model}"
+CONDITIONS = {  # an object whose members are parameters of their own: load=1.1&generation.2=35
+    "name": "conditions",
+    "in": "query",
+    "style": "form",
+    "explode": True,
+    "description": "operating point, as load=1.1&generation.2=35; what is left out has the case's own value",
+    "schema": {
+        "type": "object",
+        "patternProperties": {NAME_PATTERN: {"type": "number"}},
+        "additionalProperties": False,
+    },
+}
+AT_A_POINT = (
+    "/api/v1/ranking",
+    "/api/v1/contingencies/{name}/boundary",
+    "/api/v1/contingencies/{name}/reference",
+    "/api/v1/contingencies/{name}/simulate",
+)
 
 
 def with_query(document: dict[str, Any]) -> dict[str, Any]:
@@ -23,9 +42,11 @@ def with_query(document: dict[str, Any]) -> dict[str, Any]:
         "/api/v1/cct/{name}": {"get": _get()},
         "/api/v1/cct": {"post": _post()},
     }
-    for path in document["paths"].values():
-        for operation in path.values():
+    for path, item in document["paths"].items():
+        for operation in item.values():
             _refusals(operation)
+            if path in AT_A_POINT:
+                operation["parameters"].append(CONDITIONS)
     return document
 
 
@@ -44,6 +65,7 @@ def _get() -> dict[str, Any]:
                 "schema": {"type": "array", "minItems": 1, "maxItems": 1000, "items": {"type": "number"}},
             },
             {"name": "alias", "in": "query", "schema": {"type": "string", "default": "production"}},
+            CONDITIONS,
         ],
         "responses": {"200": _content("Answers", "Answers")},
     }

@@ -1,4 +1,4 @@
-"""Which contingencies are critical: every one of a system at a severity, with its margin to the required time.
+"""Which contingencies are critical: every one of a system at a severity and point, with its margin.
 
 A margin is what remains of the critical duration after the head's error bound and the required time. Where a head
 has no number the window still says something: right-censored leaves at least, left-censored at most, so much.
@@ -6,14 +6,20 @@ has no number the window still says something: right-censored leaves at least, l
 
 import json
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+from contingencies.conditions import Conditions
+from contingencies.errors import UsageError
+from contingencies.points import Axis
+from espinn_moe.condition_head import AnyHead
 from registry.query import Registry
 from registry.records import ContingencyRecord, DeploymentRecord
 from registry.service.answers import NO_HEAD
+from registry.service.points import answer_at
 from registry.store import contingencies, deployments
 from registry.store.deployments import PRODUCTION
 from registry.store.required_times import RequiredTime, required_times
@@ -39,6 +45,17 @@ class Outline:
     t_c: tuple[float, float]
     T: float
     severity: tuple[float, float]
+    axes: tuple[Axis, ...]  # conditions, none for most
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a ranking is about: a system (None: all), a severity (None: the largest of each), an operating point."""
+
+    system: str | None = None
+    alpha: float | None = None
+    alias: str = PRODUCTION
+    at: Mapping[str, float] = field(default_factory=dict)  # conditions; those left out have the case's own values
 
 
 @dataclass(frozen=True)
@@ -91,6 +108,7 @@ def outline(spec_json: str) -> Outline:
         (window["t_c"][0], window["t_c"][1]),
         window["T"],
         (spec["severity"][0], spec["severity"][1]),
+        Conditions.model_validate_json(json.dumps(spec["conditions"])).axes if spec.get("conditions") else (),
     )
 
 
@@ -102,30 +120,46 @@ def _clearing_words(clearing: dict[str, Any]) -> str:
     return f"{words} {', '.join(places)}".strip()
 
 
-def rank(
-    registry: Registry, system: str | None = None, alpha: float | None = None, alias: str = PRODUCTION
-) -> list[Ranked]:
-    """Every contingency of a system (or of all) at a severity, most critical first.
+def rank(registry: Registry, asked: Asked | None = None) -> list[Ranked]:
+    """Every contingency that is asked for, most critical first.
 
-    Parameters
-    ----------
-    registry : Registry
-    system : str, optional
-        Name of a system.
-    alpha : float, optional
-        Severity; default: the largest that each contingency studies.
-    alias : str
-        Which deployments answer.
+    Raises
+    ------
+    NotFoundError
+        There is no such system.
+    UsageError
+        A condition that is given is none of any of the contingencies.
     """
+    asked = asked or Asked()
     database = registry.home.database
-    active = {row.contingency: row for row in deployments.all_active(database) if row.alias == alias}
+    rows = [row for row in contingencies.latest(database) if asked.system in (None, row.system.name)]
+    if not rows and asked.system is not None:
+        contingencies.check_system(database, asked.system)
+    _check_conditions(asked, rows)
+    active = {row.contingency: row for row in deployments.all_active(database) if row.alias == asked.alias}
     required = required_times(database)
-    ranked = [
-        _ranked(registry, row, active.get(row.name), required.get(row.name), alpha)
-        for row in contingencies.latest(database)
-        if system is None or row.system.name == system
-    ]
+    ranked = [_ranked(registry, row, active.get(row.name), required.get(row.name), asked) for row in rows]
     return sorted(ranked, key=urgency)
+
+
+def axes_among(rows: list[ContingencyRecord]) -> list[Axis]:
+    """The conditions that some contingencies have, each once, over its widest range."""
+    found: dict[str, Axis] = {}
+    for axis in (axis for row in rows for axis in outline(row.spec_json).axes):
+        other = found.get(axis.name, axis)
+        found[axis.name] = Axis(axis.name, min(axis.low, other.low), max(axis.high, other.high), axis.unit)
+    return list(found.values())
+
+
+def _check_conditions(asked: Asked, rows: list[ContingencyRecord]) -> None:
+    if not asked.at:
+        return
+    known = [axis.name for axis in axes_among(rows)]
+    for name in asked.at:
+        if name not in known:
+            whose = "any system" if asked.system is None else asked.system
+            some = f"they have {', '.join(known)}" if known else "they have none"
+            raise UsageError(f"no contingency of {whose} has a condition {name[:60]!r}; {some}.")
 
 
 def urgency(one: Ranked) -> tuple[int, float, str]:
@@ -139,10 +173,10 @@ def _ranked(
     row: ContingencyRecord,
     deployment: DeploymentRecord | None,
     required: RequiredTime | None,
-    alpha: float | None,
+    asked: Asked,
 ) -> Ranked:
     shape = outline(row.spec_json)
-    severity = shape.severity[1] if alpha is None else alpha
+    severity = shape.severity[1] if asked.alpha is None else asked.alpha
     required_s = None if required is None else required.required_s
     if deployment is None:
         return Ranked(
@@ -150,10 +184,9 @@ def _ranked(
             None, None, None, None, None, None, shape.fault, shape.clearing, ("missing",),
         )  # fmt: skip
     stored = deployment.head
-    head = registry.head(stored)
-    cct, status = head.answer(severity)
+    head: AnyHead = registry.head(stored)
+    cct, status, bound = answer_at(head, severity, asked.at)
     duration = None if cct is None else cct - head.t_f
-    bound = head.error_bound_s if status == "finite" else None
     margin, margin_is = margin_of(status, duration, bound, required_s, shape)
     alerts = ("below-required",) if is_below(status, margin, margin_is, required_s) else ()
     if stored.contingency.version != row.version:

@@ -7,7 +7,7 @@ integrator lets go of the interpreter, so that queries are answered meanwhile.
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
@@ -46,6 +46,7 @@ class Scenario:
     max_separation_rad: float
     cct: "CCT"
     t_c: float
+    at: dict[str, float]  # conditions of the operating point
 
     @property
     def stable(self) -> bool:
@@ -119,11 +120,17 @@ class WhatIf:
         finally:
             self._underway -= 1
 
-    def operators(self, row: ContingencyRecord) -> "PhaseOperators":
-        """The compiled contingency of a record."""
+    def operators(self, row: ContingencyRecord, at: Mapping[str, float]) -> "PhaseOperators":
+        """The compiled contingency of a record at an operating point; what is not given has the case's own value."""
         from contingencies.operators import compile_contingency
+        from contingencies.point_networks import axes_of, point_of
 
-        return self._operators.get(row.sha256, lambda: compile_contingency(self._home.contingency(row)))
+        def compiled() -> "PhaseOperators":
+            contingency = self._home.contingency(row)
+            point = point_of(contingency, at) if at or axes_of(contingency) else None
+            return compile_contingency(contingency, point)
+
+        return self._operators.get((row.sha256, tuple(sorted(at.items()))), compiled)
 
     def network(self, row: ContingencyRecord) -> "Network":
         """The solved network of a contingency's system."""
@@ -131,20 +138,21 @@ class WhatIf:
 
         return solve_network(self._home.contingency(row).system)
 
-    def reference(self, row: ContingencyRecord, alpha: float) -> "CCT":
-        """The critical clearing time by the compiled ODE."""
+    def reference(self, row: ContingencyRecord, alpha: float, at: Mapping[str, float]) -> "CCT":
+        """The critical clearing time by the compiled ODE at an operating point."""
         from contingencies.references import reference_cct
 
-        operators = self.operators(row)
+        operators = self.operators(row, at)
         _check_cost(operators)
-        return self._ccts.get((row.sha256, alpha), lambda: reference_cct(operators, alpha, "fast"))
+        key = (row.sha256, alpha, operators.point.values)
+        return self._ccts.get(key, lambda: reference_cct(operators, alpha, "fast"))
 
-    def simulate(self, row: ContingencyRecord, alpha: float, t_c: float) -> Scenario:
-        """One scenario with its verdict."""
+    def simulate(self, row: ContingencyRecord, alpha: float, t_c: float, at: Mapping[str, float]) -> Scenario:
+        """One scenario at an operating point, with its verdict."""
         from contingencies.ode import fast_trajectory
         from contingencies.stability import check_scenario
 
-        operators = self.operators(row)
+        operators = self.operators(row, at)
         check_scenario(operators, alpha, t_c)
         _check_cost(operators)
         full = fast_trajectory(operators, alpha, t_c)
@@ -159,8 +167,9 @@ class WhatIf:
             separation_rad=float(full.separation[peak]),
             at_s=float(full.t[peak]),
             max_separation_rad=operators.max_separation,
-            cct=self.reference(row, alpha),
+            cct=self.reference(row, alpha, at),
             t_c=t_c,
+            at=operators.point.to_dict(),
         )
 
 

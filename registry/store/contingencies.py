@@ -152,6 +152,15 @@ def latest(database: Database, after: str = "", limit: int = 1_000_000) -> list[
         return [contingency_record(row) for row in session.scalars(statement)]
 
 
+def check_system(database: Database, name: str) -> None:
+    """Raise a NotFoundError unless a system of this name is registered."""
+    with database.read() as session:
+        names = sorted(set(session.scalars(select(SystemRow.name))))
+    if name not in names:
+        some = f"it has {', '.join(names[:12])}{', ...' if len(names) > 12 else ''}" if names else "it has none yet"
+        raise NotFoundError(f"system {name[:100]!r} is not in the registry; {some}.")
+
+
 def systems(database: Database) -> list[SystemRecord]:
     """All registered systems, in order of name."""
     with database.read() as session:

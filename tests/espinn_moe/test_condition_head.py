@@ -117,6 +117,9 @@ def test_intervals_are_those_of_the_cases_own_point():
     assert intervals[0][0] == 0.0 and intervals[-1][1] == 1.0
     assert [status for _, _, status in intervals] == ["right-censored", "finite"]
     assert intervals[0][1] == pytest.approx(0.9, abs=0.02)
+    edge_here = intervals[0][1]
+    assert head().answer(edge_here)[1] == "finite"
+    assert head().answer(float(np.nextafter(edge_here, 0.0)))[1] == "right-censored"
 
 
 def test_where_nothing_is_ever_unstable_there_is_no_head():

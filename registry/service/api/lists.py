@@ -41,6 +41,8 @@ def list_contingencies(
     service: TheService, system: Word = None, limit: Limit = 100, cursor: Cursor = None
 ) -> Listed[ContingencyOut]:
     """The latest version of every contingency, in order of name."""
+    if system is not None:
+        contingencies.check_system(service.home.database, system)
     page = listing.contingencies(service.home.database, after_name(cursor), limit, system)
     return Listed(items=[ContingencyOut.of(row) for row in page.items], next=next_of(page))
 

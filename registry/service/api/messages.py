@@ -6,6 +6,9 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from registry.service.api.models import Interval, Measurement, Value
+from registry.service.points import NAME_PATTERN
+
+POINT = "the operating point: every condition with its value; empty without conditions"
 
 
 class RankedOut(Value):
@@ -38,6 +41,7 @@ class ReferenceOut(Value):
 
     contingency: str
     version: int
+    conditions: dict[str, float] = Field(description=POINT)
     alpha: list[float]
     status: list[str]
     cct_s: list[float | None]
@@ -50,6 +54,7 @@ class ScenarioOut(Value):
 
     contingency: str
     version: int
+    conditions: dict[str, float] = Field(description=POINT)
     alpha: float
     t_c_s: float
     duration_s: float
@@ -72,13 +77,15 @@ class BoundaryOut(Value):
 
     contingency: str
     head: int
+    conditions: dict[str, float] = Field(description=POINT)
     alpha: list[float]
     duration_s: list[float]
     slope_s: list[float]
     breaks: list[int]
     censored: list[Interval]
-    error_bound_s: float | None
-    strict: list[Measurement]
+    error_bound_s: float | None = Field(description="over all severities and conditions")
+    bound_s: list[float | None] = Field(description="at each severity")
+    strict: list[Measurement] = Field(description="where the head was measured; empty for heads over conditions")
     other_duration_s: list[float | None] | None = Field(description="of another head at the same severities")
 
 
@@ -127,6 +134,7 @@ class Answers(Value):
     version: int
     strict_severities: int
     t_f_s: float
+    conditions: dict[str, float] = Field(description=POINT)
     alpha: list[float]
     status: list[str]
     cct_s: list[float | None]
@@ -144,6 +152,7 @@ class Answering(Value):
     strict_severities: int
     t_f_s: float
     error_bound_s: float | None
+    conditions: list[str] = Field(description="names of the conditions that it knows")
 
 
 class ManyAnswers(Value):
@@ -163,9 +172,24 @@ class ManyAnswers(Value):
 
 
 class ManyQuestions(BaseModel):
-    """Columns of equal length; a single value stands for a column of equal ones."""
+    """Columns of equal length; a single value stands for a column of equal ones.
 
-    model_config = ConfigDict(extra="forbid")
+    Further columns are conditions, as `load` or `generation.2`; null is the case's own value.
+    """
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "patternProperties": {
+                NAME_PATTERN: {
+                    "anyOf": [
+                        {"type": "array", "items": {"anyOf": [{"type": "number"}, {"type": "null"}]}},
+                        {"type": "number"},
+                    ]
+                }
+            }
+        },
+    )
 
     contingency: list[str] | str
     alpha: list[float] | float

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Query, Request
 
 from registry.service.guard import ANONYMOUS, Caller
+from registry.service.points import conditions_in, is_condition
 from registry.service.problems import Problem, invalid
 from registry.service.state import Service
 from registry.store.listing import Page
@@ -49,13 +50,19 @@ def needs(role: str) -> Callable[[Request], Caller]:
     return check
 
 
+def conditions_of(request: Request) -> dict[str, float]:
+    """The operating point that a request names, as `load=1.1&generation.2=35`."""
+    return conditions_in(request.query_params.multi_items())
+
+
 def only_known_parameters(request: Request) -> None:
     """Refuse a query parameter that the route does not have, naming those it has."""
     route = request.scope["route"]
     known = [parameter.alias for parameter in _query_parameters(route.dependant)]
+    takes_conditions = any(inner.call is conditions_of for inner in route.dependant.dependencies)
     for key in request.query_params:
-        if key not in known:
-            names = ", ".join(known) or "none"
+        if key not in known and not (takes_conditions and is_condition(key)):
+            names = ", ".join([*known, *(["conditions such as load"] if takes_conditions else [])]) or "none"
             raise invalid(f"parameter {key[:60]!r} is not known; those that are known: {names}.", known=known)
 
 
@@ -64,6 +71,7 @@ def _query_parameters(dependant: Any) -> list[Any]:
 
 
 TheService = Annotated[Service, Depends(service_of)]
+At = Annotated[dict[str, float], Depends(conditions_of)]
 TheCaller = Annotated[Caller, Depends(caller_of)]
 Deployer = Annotated[Caller, Depends(needs("deploy"))]
 Limit = Annotated[int, Query(ge=1, le=1000, description="records in a page")]

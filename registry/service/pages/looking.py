@@ -1,21 +1,16 @@
-"""Views that only look: overview, grid, contingency, head, runs."""
+"""Views of one thing: a contingency, a head, a run; and the list of runs."""
 
-import csv
-import io
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from anyio import to_thread
 from fastapi import APIRouter, Path, Query, Request
 from starlette.responses import Response
 
 from contingencies.errors import NotFoundError
-from registry.records import ContingencyRecord, DeploymentRecord, HeadRecord
+from registry.records import DeploymentRecord, HeadRecord
 from registry.service.api.parts import LARGEST, TheService
-from registry.service.drawing import LEVELS, Marked, draw
-from registry.service.layout import layout
 from registry.service.pages.rendering import render
-from registry.service.ranking import Ranked, outline, rank, urgency
+from registry.service.ranking import outline
 from registry.service.runs import is_silent, live_run
 from registry.service.state import Service
 from registry.store import contingencies, deployments, heads, listing, runs
@@ -24,126 +19,7 @@ from registry.store.required_times import required_times
 
 router = APIRouter()
 
-SORTS = {
-    "urgency": urgency,
-    "contingency": lambda one: one.contingency,
-    "duration": lambda one: (one.duration_s is None, one.duration_s or 0.0),
-    "bound": lambda one: (one.error_bound_s is None, one.error_bound_s or 0.0),
-    "required": lambda one: (one.required_s is None, one.required_s or 0.0),
-    "margin": lambda one: (one.margin_s is None, one.margin_s or 0.0),
-    "source": lambda one: (one.source or "~", one.checkpoint or 0),
-    "age": lambda one: -one.deployed_at.timestamp() if one.deployed_at else 0.0,
-}
-CSV_FIELDS = (
-    "contingency", "system", "fault", "clearing", "alpha", "status", "duration_s", "error_bound_s", "required_s",
-    "margin_s", "margin_is", "head", "checkpoint", "source", "deployed_at", "alerts",
-)  # fmt: skip
 HISTORY = 50  # events shown on a page
-
-Severity = Annotated[float | None, Query(ge=0, le=1e6, allow_inf_nan=False)]
-Word = Annotated[str, Query(max_length=200)]
-Sort = Literal["urgency", "contingency", "duration", "bound", "required", "margin", "source", "age"]
-Alert = Literal["", "below-required", "stale", "missing"]
-
-
-def _alpha(text: str) -> float | None:
-    """A severity typed into a form; what is no severity means the largest that was studied."""
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if 0 <= value <= 1e6 else None
-
-
-def _system(service: Service, given: str) -> tuple[str, list[str]]:
-    """The system that is shown, and all there are: as asked for, else the one with the most contingencies."""
-    names = [row.system.name for row in contingencies.latest(service.home.database)]
-    systems = sorted(set(names))
-    if given in systems or not systems:
-        return given, systems
-    return max(systems, key=names.count), systems
-
-
-def _table(
-    service: Service, system: str, alpha: str, q: str, alert: str, sort: str, order: str
-) -> tuple[list[Ranked], list[Ranked]]:
-    """All of a system, and those that a person asked to see, in the order asked for."""
-    everything = rank(service.registry, system or None, _alpha(alpha))
-    shown = [one for one in everything if q.lower() in f"{one.contingency} {one.fault} {one.clearing}".lower()]
-    if alert:
-        shown = [one for one in shown if alert in one.alerts]
-    return everything, sorted(shown, key=SORTS[sort], reverse=order == "desc")
-
-
-@router.get("/")
-def overview(
-    request: Request,
-    service: TheService,
-    system: Word = "",
-    alpha: Word = "",
-    q: Word = "",
-    alert: Alert = "",
-    sort: Sort = "urgency",
-    order: Literal["asc", "desc"] = "asc",
-) -> Response:
-    """The ranked table of a system."""
-    system, systems = _system(service, system)
-    everything, shown = _table(service, system, alpha, q, alert, sort, order)
-    counts = {kind: sum(kind in one.alerts for one in everything) for kind in ("below-required", "stale", "missing")}
-    values: dict[str, Any] = {
-        "system": system, "systems": systems, "alpha": alpha, "q": q, "alert": alert, "sort": sort, "order": order,
-        "ranked": shown, "total": len(everything), "counts": counts, "is_alpha": _alpha(alpha) is not None,
-    }  # fmt: skip
-    template = "ranking.html" if request.headers.get("HX-Target") == "ranking" else "overview.html"
-    return render(request, template, **values)
-
-
-@router.get("/ranking.csv")
-def ranking_csv(
-    service: TheService,
-    system: Word = "",
-    alpha: Word = "",
-    q: Word = "",
-    alert: Alert = "",
-    sort: Sort = "urgency",
-    order: Literal["asc", "desc"] = "asc",
-) -> Response:
-    """The same table as CSV."""
-    system, _ = _system(service, system)
-    _, shown = _table(service, system, alpha, q, alert, sort, order)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(CSV_FIELDS)
-    for one in shown:
-        row = {name: getattr(one, name) for name in CSV_FIELDS} | {"alerts": " ".join(one.alerts)}
-        writer.writerow(["" if value is None else value for value in row.values()])
-    headers = {"Content-Disposition": 'attachment; filename="ranking.csv"'}
-    return Response(text.getvalue(), media_type="text/csv", headers=headers)
-
-
-@router.get("/grid")
-async def grid(request: Request, service: TheService, system: Word = "", alpha: Word = "") -> Response:
-    """The network of a system with its faults."""
-    system, systems = await to_thread.run_sync(_system, service, system)
-    ranked = await to_thread.run_sync(rank, service.registry, system or None, _alpha(alpha))
-    rows = await to_thread.run_sync(contingencies.latest, service.home.database)
-    members = {row.name: row for row in rows if row.system.name == system}
-    drawing = None
-    if members:
-        drawing = await service.whatif.run(_drawing, service, members, ranked)
-    return render(
-        request, "grid.html", system=system, systems=systems, alpha=alpha, drawing=drawing, levels=LEVELS,
-        ranked=ranked,
-    )  # fmt: skip
-
-
-def _drawing(service: Service, members: dict[str, ContingencyRecord], ranked: list[Ranked]) -> str:
-    """The drawing of the newest network among the members' systems."""
-    newest = max(members.values(), key=lambda row: row.system_id)
-    network = service.whatif.network(newest)
-    positions = service.drawings.get(newest.system.sha256, lambda: layout(network))
-    marked = [Marked(one, outline(members[one.contingency].spec_json).element) for one in ranked]
-    return draw(network, positions, marked)
 
 
 @router.get("/contingencies/{name}")

@@ -8,6 +8,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
+from contingencies.points import Axis
 from registry.service.drawing import level_of
 from registry.service.problems import TITLES, Problem
 from registry.service.settings import Settings
@@ -49,11 +50,24 @@ def instant(at: datetime | None) -> str:
     return "–" if at is None else at.strftime("%Y-%m-%d %H:%M:%S")
 
 
+def condition(axis: Axis) -> str:
+    """A condition in words: `load.north` is the load of north, `generation.2` the generation at bus 2."""
+    kind, _, which = axis.name.partition(".")
+    words = {"load": "Load factor", "generation": "Generation", "position": "Fault position"}[kind]
+    return words + (f" of {which}" if kind == "load" and which else f" at bus {which}" if which else "")
+
+
+def plain(value: float) -> str:
+    """A number without zeros that say nothing."""
+    return f"{value:g}"
+
+
 def environment() -> Environment:
     """The templates; every value is escaped, and a name that is missing is an error."""
     made = Environment(loader=FileSystemLoader(FOLDER), autoescape=select_autoescape(), undefined=StrictUndefined)
     made.trim_blocks = made.lstrip_blocks = True
     made.filters |= {"ms": milliseconds, "small": small, "age": age, "span": span, "instant": instant}
+    made.filters |= {"condition": condition, "plain": plain}
     made.globals |= {"level_of": level_of, "views": VIEWS}
     return made
 

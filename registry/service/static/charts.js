@@ -29,6 +29,11 @@ const charts = (() => {
     return plot;
   }
 
+  function remove(plot) {
+    made.splice(made.findIndex(([other]) => other === plot), 1);
+    plot.destroy();
+  }
+
   window.addEventListener("resize", () => made.forEach(([plot, box, height]) => plot.setSize({ width: width(box), height })));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => made.forEach(([plot]) => plot.redraw(false)));
 
@@ -77,5 +82,5 @@ const charts = (() => {
     return content;
   }
 
-  return { chart, hatch, shade, mark, json, colour };
+  return { chart, remove, hatch, shade, mark, json, colour };
 })();

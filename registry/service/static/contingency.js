@@ -1,4 +1,4 @@
-// The view of one contingency: its boundary, and swing curves that follow the sliders.
+// The view of one contingency: boundary and swing curves, both of which follow the sliders.
 "use strict";
 addEventListener("DOMContentLoaded", () => {
   const box = document.getElementById("contingency");
@@ -9,21 +9,59 @@ addEventListener("DOMContentLoaded", () => {
   const verdict = document.getElementById("verdict"), more = document.getElementById("verdict-more");
   const base = `/api/v1/contingencies/${encodeURIComponent(name)}`;
   const palette = [...Array(10).keys()].map((k) => `--c${k}`);
-  let boundary = null, swing = null, underway = null, shown = { t_c: Number(clearing.value) };
+  const conditions = [...box.querySelectorAll("input[data-condition]")];
+  const area = document.getElementById("boundary"), slopes = document.getElementById("slope");
+  const words = document.getElementById("boundary-words");
+  let boundary = null, slope = null, swing = null, underway = null, asking = null, shown = { t_c: Number(clearing.value) };
+
+  // Conditions that were set here or in the address; the others are the case's own, which the answers tell.
+  const given = new Map();
+  const address = new URLSearchParams(location.search);
+  if (address.get("alpha")) alpha.value = address.get("alpha");
+  conditions.forEach((slider) => {
+    const text = address.get(slider.dataset.condition);
+    if (text !== null && text !== "") { slider.value = text; given.set(slider.dataset.condition, slider.value); }
+  });
+  const point = () => [...given].map(([key, value]) => `&${encodeURIComponent(key)}=${value}`).join("");
+
+  function showPoint(values) {
+    conditions.forEach((slider) => {
+      const { condition, unit } = slider.dataset;
+      if (!given.has(condition) && values[condition] !== undefined) slider.value = values[condition];
+      const text = Number(slider.value).toFixed(unit ? 1 : 3) + (unit ? ` ${unit}` : "");
+      const told = given.has(condition) || values[condition] !== undefined;
+      slider.parentElement.querySelector("output").textContent = told ? text : "as in the case";
+      slider.setAttribute("aria-valuetext", told ? text : "as in the case");
+    });
+  }
+
+  // What the curve cannot show: that there is none, and where the points would be.
+  function say(curve) {
+    const only = curve.alpha.length ? null : new Set(curve.censored.map((one) => one.status));
+    if (only && only.size === 1) words.textContent = `At this operating point every severity is ${[...only][0]}.`;
+    else if (conditions.length) words.textContent = "Boundary at the operating point of the sliders. The head was measured all over their ranges, not along this curve.";
+    else words.textContent = "";
+  }
 
   async function drawBoundary() {
-    const area = document.getElementById("boundary");
-    if (!head) { area.textContent = "No head is deployed."; document.getElementById("slope").textContent = ""; return; }
-    const curve = await charts.json(`${base}/boundary`);
+    if (!head) { area.textContent = "No head is deployed, so that there is no boundary to show. The simulation works without one."; slopes.textContent = ""; return; }
+    if (asking) asking.abort();
+    asking = new AbortController();
+    const curve = await charts.json(`${base}/boundary?${point().slice(1)}`, asking.signal);
+    [boundary, slope].forEach((plot) => { if (plot) charts.remove(plot); });
+    area.textContent = slopes.textContent = "";
+    area.dataset.drawn = point();
+    showPoint(curve.conditions);
+    say(curve);
     const points = new Map();
     const put = (a, key, value) => { if (!points.has(a)) points.set(a, {}); points.get(a)[key] = value; };
-    curve.alpha.forEach((a, k) => { put(a, "d", 1e3 * curve.duration_s[k]); put(a, "s", 10 * curve.slope_s[k]); });
+    curve.alpha.forEach((a, k) => { put(a, "d", 1e3 * curve.duration_s[k]); put(a, "s", 10 * curve.slope_s[k]); put(a, "b", 1e3 * (curve.bound_s[k] || 0)); });
     curve.strict.forEach((one) => { if (one.duration_s !== null) put(one.alpha, "strict", 1e3 * one.duration_s); });
     curve.breaks.forEach((at) => { if (at > 0) put((curve.alpha[at - 1] + curve.alpha[at]) / 2, "gap", true); });
-    const xs = [...points.keys()].sort((a, b) => a - b), bound = 1e3 * (curve.error_bound_s || 0);
-    const column = (key, shift = 0) => xs.map((a) => {
+    const xs = [...points.keys()].sort((a, b) => a - b);
+    const column = (key, bounds = 0) => xs.map((a) => {
       const at = points.get(a);
-      return at[key] === undefined ? (at.gap ? null : undefined) : at[key] + shift;
+      return at[key] === undefined ? (at.gap ? null : undefined) : at[key] + (bounds && bounds * at.b);
     });
     const censored = (plot) => curve.censored.forEach(({ low: from, high: to, status }) => charts.hatch(plot, from, to, "--line", status));
     const marks = (plot) => {
@@ -33,13 +71,13 @@ addEventListener("DOMContentLoaded", () => {
     const x = "severity", range = { x: { time: false, range: [low, high] } };
     boundary = charts.chart(area, {
       height: 270, x, y: "duration, ms", scales: range,
-      data: [xs, column("d", bound), column("d", -bound), column("d"), column("strict")],
+      data: [xs, column("d", 1), column("d", -1), column("d"), column("strict")],
       series: [{ colour: "--c0", width: 0 }, { colour: "--c0", width: 0 }, { colour: "--c0", width: 2 },
         { colour: "--c1", width: 0, points: { show: true, size: 8, width: 2, space: 0, stroke: () => charts.colour("--c1"), fill: () => charts.colour("--back") }, paths: () => null }],
       bands: [{ series: [1, 2], fill: () => charts.colour("--c0") + "40" }],
       hooks: { drawClear: [censored], draw: [marks] },
     });
-    charts.chart(document.getElementById("slope"), {
+    slope = charts.chart(slopes, {
       height: 150, x, y: "ms per 0.01", scales: Object.assign({ y: { range: slopeRange(column("s")) } }, range),
       data: [xs, column("s")], series: [{ colour: "--c4" }], hooks: { drawClear: [censored] },
     });
@@ -57,10 +95,12 @@ addEventListener("DOMContentLoaded", () => {
     document.getElementById("alpha-value").textContent = Number(alpha.value).toFixed(3);
     document.getElementById("t_c-value").textContent = `${(1e3 * (clearing.value - tF)).toFixed(0)} ms`;
     if (boundary) boundary.redraw(false);
+    box.dataset.point = point();
     if (underway) underway.abort();
     underway = new AbortController();
     try {
-      const found = await charts.json(`${base}/simulate?alpha=${alpha.value}&t_c=${clearing.value}`, underway.signal);
+      const found = await charts.json(`${base}/simulate?alpha=${alpha.value}&t_c=${clearing.value}${point()}`, underway.signal);
+      showPoint(found.conditions);
       verdict.textContent = found.sentence;
       verdict.className = `verdict ${found.stable ? "stable" : "unstable"}`;
       const critical = found.cct_s === null ? found.status : `critical after ${(1e3 * (found.cct_s - tF)).toFixed(1)} ms`;
@@ -76,7 +116,7 @@ addEventListener("DOMContentLoaded", () => {
 
   function drawSwing(found) {
     const data = [found.t_s, ...found.delta_rad];
-    document.getElementById("swing").dataset.drawn = `${found.alpha} ${found.t_c_s}`;
+    document.getElementById("swing").dataset.drawn = `${found.alpha} ${found.t_c_s}${point()}`;
     if (swing) { swing.setData(data); return; }
     swing = charts.chart(document.getElementById("swing"), {
       height: 300, x: "time, s", y: "angle, rad", data,
@@ -87,7 +127,16 @@ addEventListener("DOMContentLoaded", () => {
 
   let waiting = null;
   const soon = () => { clearTimeout(waiting); waiting = setTimeout(simulate, 40); };
+  const moved = () => {
+    showPoint({});
+    soon();
+    drawBoundary().catch((error) => { if (error.name !== "AbortError") words.textContent = error.message; });
+    const told = new URLSearchParams(given).toString();
+    history.replaceState(null, "", told ? `?${told}` : location.pathname);
+  };
   [alpha, clearing].forEach((slider) => slider.addEventListener("input", soon));
-  drawBoundary().catch((error) => { document.getElementById("boundary").textContent = error.message; });
+  conditions.forEach((slider) => slider.addEventListener("input", () => { given.set(slider.dataset.condition, slider.value); moved(); }));
+  document.getElementById("own-point")?.addEventListener("click", () => { given.clear(); moved(); });
+  drawBoundary().catch((error) => { area.textContent = error.message; });
   simulate();
 });

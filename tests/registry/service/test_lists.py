@@ -4,7 +4,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from registry.query import Registry
-from registry.service.ranking import rank
+from registry.service.ranking import Asked, rank
 from registry.store.contingencies import find
 from registry.store.required_times import set_required
 from tests.registry.makers import contingency, head, measured
@@ -49,7 +49,7 @@ def test_lists_are_filtered(opened: Opened) -> None:
     assert len(everything(client, "/api/v1/heads", source="reference")) == 2
     assert everything(client, "/api/v1/deployments", active=False) == []
     assert [one["head"] for one in everything(client, "/api/v1/deployments", active=True)] == [1]
-    assert everything(client, "/api/v1/contingencies", system="elsewhere") == []
+    assert len(everything(client, "/api/v1/contingencies", system="ieee30")) == 2
 
 
 @pytest.mark.parametrize("path", ["contingencies", "heads", "runs", "checkpoints", "deployments", "benchmarks"])
@@ -83,6 +83,13 @@ def test_the_ranking_puts_the_shortest_first_and_what_nothing_answers_for_last(o
     assert [one["status"] for one in censored] == ["right-censored", "right-censored", "no-head"]
 
 
+@pytest.mark.parametrize("path", ["/api/v1/ranking", "/api/v1/contingencies", "/", "/grid", "/ranking.csv"])
+def test_a_system_that_is_not_registered_is_said_to_be_missing(opened: Opened, path: str) -> None:
+    missing = opened[1].get(path, params={"system": "ieee3O"})
+    assert missing.status_code == 404 and missing.headers["content-type"] == "application/problem+json"
+    assert missing.json()["detail"] == "system 'ieee3O' is not in the registry; it has ieee30."
+
+
 def test_a_margin_is_what_remains_after_bound_and_required_time(opened: Opened) -> None:
     made, _ = opened
     set_required(made.home.database, "fault-a", 0.499, "slow breaker")
@@ -90,7 +97,7 @@ def test_a_margin_is_what_remains_after_bound_and_required_time(opened: Opened) 
         full = next(one for one in rank(registry) if one.contingency == "fault-a")
         assert full.margin_s == pytest.approx(0.7 - 0.2 - 1e-5 - 0.499, abs=1e-12)
         assert full.alerts == () and full.margin_is == "exact"
-        low = next(one for one in rank(registry, alpha=0.1) if one.contingency == "fault-a")
+        low = next(one for one in rank(registry, Asked(alpha=0.1)) if one.contingency == "fault-a")
         assert (low.margin_is, low.alerts) == ("at-least", ())
         assert low.margin_s == pytest.approx(1.25 - 0.2 - 0.499)
         set_required(made.home.database, "fault-a", 0.5, "slower breaker")  # the bound now decides

@@ -6,13 +6,23 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
+from contingencies.points import Axis
 from registry.store import deployments
 from registry.store.required_times import required_times
 from tests.chromium import chromium
-from tests.registry.makers import Zoo
+from tests.registry.makers import Zoo, condition_head, measured, nine
 from tests.registry.service.serving import World, running, world
 
-VIEWS = ("/", "/grid", "/contingencies/fault-a", "/heads/1?other=2", "/runs", "/required")
+VIEWS = (
+    "/",
+    "/?system=wscc9&load=1.1",
+    "/grid",
+    "/contingencies/fault-a",
+    "/contingencies/nine",
+    "/heads/1?other=2",
+    "/runs",
+    "/required",
+)
 PATIENCE_MS = 60_000  # the machine may be busy, and the first simulation compiles
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -26,7 +36,11 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[World, str]]:
-    made = world(Zoo(tmp_path_factory.mktemp("page") / "home", None)).guard()
+    folder = tmp_path_factory.mktemp("page")
+    made = world(Zoo(folder / "home", None)).guard()
+    row = made.home.register([nine(folder)])[0].row
+    made.home.add_head(row, condition_head((Axis("load", 0.7, 1.3),), (1.0,)), measured())
+    made.home.deploy("nine", reason="over loads")
     with running(made) as url:
         yield made, url
     for home in made.zoo.opened:
@@ -136,6 +150,34 @@ def test_moving_a_slider_moves_the_swing_curves(desk: Desk, served: tuple[World,
     assert swing.get_attribute("data-drawn") != before
     assert swing.locator("canvas").screenshot() != picture
     expect(page.locator("#t_c-value")).to_have_text("1050 ms")
+
+
+def test_moving_the_load_moves_boundary_and_swing_curves(desk: Desk, served: tuple[World, str]) -> None:
+    page = desk.sign_in(served[0].secrets["read"])
+    page.goto(f"{desk.url}/contingencies/nine")
+    verdict, swing, boundary = page.locator("#verdict"), page.locator("#swing"), page.locator("#boundary")
+    load = page.get_by_label("Load factor")
+    shown = load.locator("xpath=../output")
+    expect(verdict).to_contain_text("stable: ", timeout=PATIENCE_MS)
+    expect(shown).to_have_text("1.000")
+    expect(boundary.locator("canvas")).to_be_visible()
+    words, picture = page.locator("#verdict-more").text_content(), boundary.locator("canvas").screenshot()
+    load.focus()
+    page.keyboard.press("Home")
+    expect(shown).to_have_text("0.700")
+    expect(page.locator("#verdict-more")).not_to_have_text(words, timeout=PATIENCE_MS)
+    assert swing.get_attribute("data-drawn").endswith("&load=0.7")
+    page.wait_for_function("document.getElementById('boundary').dataset.drawn === '&load=0.7'")
+    assert boundary.locator("canvas").screenshot() != picture
+    assert page.url.endswith("/contingencies/nine?load=0.7")
+    page.get_by_role("button", name="own operating point").click()
+    expect(shown).to_have_text("1.000")
+    page.goto(f"{desk.url}/?system=wscc9")
+    page.get_by_label("Load factor").fill("1.3")
+    row = page.get_by_role("row", name="nine")
+    expect(row).to_contain_text("258.6")  # CCT 0.7 - 0.1 - 0.2 sqrt(0.5) less t_f = 0.2 s
+    row.get_by_role("link", name="nine").click()
+    expect(shown).to_have_text("1.300")
 
 
 def test_a_head_is_deployed_and_rolled_back_with_reasons(desk: Desk, served: tuple[World, str]) -> None:

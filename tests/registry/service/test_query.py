@@ -10,8 +10,8 @@ from starlette.testclient import TestClient
 from espinn_moe.head import STATUSES
 from registry.query import Registry
 from registry.service.answers import NO_HEAD, REASONS
+from registry.service.columns import MAX_ROWS
 from registry.service.drawing import LEVELS, level_of
-from registry.service.hot import MAX_ROWS
 from registry.service.ranking import rank, urgency
 from tests.registry.makers import EDGE
 from tests.registry.service.serving import World
@@ -79,7 +79,7 @@ def test_one_name_or_one_severity_stands_for_a_column(opened: Opened) -> None:
         ("?alpha=nine", "'nine' is not a number"),
         ("?alpha=nan", "not a severity"),
         ("?alpha=inf", "not a severity"),
-        ("?alpha=0.9&load=1.1", "those that are known: alpha, alias"),
+        ("?alpha=0.9&colour=blue", "fault-a has no condition 'colour'"),
         ("?alpha=0.9&alias=NOT OK", "is not valid"),
     ],
 )
@@ -102,7 +102,7 @@ def test_a_question_that_makes_no_sense_is_refused_in_a_sentence(opened: Opened,
         (b'{"contingency": [1], "alpha": [0.9]}', "list of names"),
         (b'{"contingency": ["fault-a"], "alpha": [0.9, 1.0]}', "differ in length"),
         (b'{"contingency": ["fault-a"], "alpha": [1e999]}', "not JSON"),
-        (b'{"contingency": ["fault-a"], "alpha": [0.9], "load": [1.1]}', "known: contingency, alpha, alias"),
+        (b'{"contingency": ["fault-a"], "alpha": [0.9], "colour": [1]}', "known: contingency, alpha, alias"),
         (b'{"alpha": [0.9]}', "list of names"),
     ],
 )
