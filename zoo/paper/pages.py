@@ -104,9 +104,10 @@ def html_page(sections: Sequence[Section], folder: Path) -> str:
         )
     parts.append("</table></div>")
     for s in sections:
+        said = verdict(s.name, s.tables)
         parts += [
             f'<h2 id="{e(s.name)}">{e(s.name)}</h2>',
-            f"<p><strong>{e(verdict(s.name, s.tables))}</strong></p>",
+            *([f"<p><strong>{e(said)}</strong></p>"] if said else []),
             f"<p>{e(s.title)} ({e(s.source)}).</p>",
         ]
         parts.append(f'<p class="around">{e(s.circumstances.sentence)}</p>')
