@@ -41,8 +41,8 @@ REMEDIES = (  # part of pydantic's error type -> what to do
     ("string_type", "write plain text"),
     ("greater", "write a larger number"),
     ("less", "write a smaller number"),
-    ("too_long", "write fewer"),
-    ("too_short", "write more"),
+    ("too_long", "write a shorter text"),
+    ("too_short", "write a longer text"),
 )
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -208,8 +208,14 @@ def validate(model: type[Model], document: Document) -> Model:
     try:
         return model.model_validate(document.content)
     except ValidationError as error:
-        sentences = dict.fromkeys(_sentence(model, document, problem) for problem in error.errors())
+        sentences = dict.fromkeys(_sentence(model, document, problem) for problem in _causes(error.errors()))
         raise SpecError("\n".join(sentences)) from None
+
+
+def _causes(problems: list[Any]) -> list[Any]:
+    """Problems without those that only follow from others: entries that are wrong are missing from their list."""
+    inside = {problem["loc"][:k] for problem in problems for k in range(len(problem["loc"]))}
+    return [problem for problem in problems if problem["type"] != "too_short" or problem["loc"] not in inside]
 
 
 def _sentence(model: type[BaseModel], document: Document, problem: Any) -> str:
@@ -256,6 +262,10 @@ def _fault(model: type[BaseModel], problem: Any, path: FieldPath) -> str:
         context = problem["ctx"]
         tag = str(context["discriminator"]).strip("'")
         return f"{context['tag']!r} is not a known {tag}; use one of {context['expected_tags']}"
+    if kind in ("too_short", "too_long"):
+        few, context = kind == "too_short", problem["ctx"]
+        bound = f"at least {context['min_length']}" if few else f"at most {context['max_length']}"
+        return f"has {len(given or ())} entries, and {bound} may stand here; write {'more' if few else 'fewer'}"
     shown = repr(given)
     shown = shown if len(shown) <= 60 else shown[:57] + "..."
     remedy = next((text for part, text in REMEDIES if part in kind), "see 'cct-zoo schema' for what may stand here")

@@ -200,6 +200,8 @@ def _system_file(path: Path) -> System:
     if len(documents) != 1:
         raise SpecError(f"{path}: holds {len(documents)} documents; a system file describes one system.")
     document = documents[0]
+    if _describes(document, "fault", "machines"):
+        raise SpecError(f"{path}: describes a contingency, not a system; give the file that its field system names.")
     spec = validate(SystemDocument, document)
     content = None
     if isinstance(spec.network, NetworkFile):
@@ -220,6 +222,11 @@ def _system_file(path: Path) -> System:
             "not; use network: {file: CASE.raw}, or write base and units."
         )
     return System(SystemSpec.model_validate(spec.model_dump()), content, document)
+
+
+def _describes(document: Document, field: str, other: str) -> bool:
+    """Whether a document has a field that only one kind of file has, and not the one of the other kind."""
+    return isinstance(document.content, dict) and field in document.content and other not in document.content
 
 
 def _file_beside(path: Path, name: str, document: Document, field: FieldPath) -> bytes:
@@ -259,6 +266,11 @@ def load_contingencies(path: Path, systems: SystemReader | None = None) -> list[
 
 
 def _contingency(document: Document, path: Path, systems: SystemReader) -> Contingency:
+    if _describes(document, "machines", "fault"):
+        raise SpecError(
+            f"{path}: describes a system, not a contingency; write a contingency that names it (system: {path.name}), "
+            "or make a family of them with 'cct-zoo generate-contingencies'."
+        )
     spec = validate(ContingencySpec, document)
     try:
         return Contingency(spec, systems.load(spec.system, path.parent), document)

@@ -117,9 +117,7 @@ def _sentence(operators: PhaseOperators, run: Sequence[CCT]) -> str:
     else:
         text = f"left-censored: unstable already when cleared at {window.t_c[0]} s"
     again = "; some later clearing instants are stable again" if any(each.restabilises for each in run) else ""
-    low, high = operators.severity
-    inside = all(in_domain(operators, each.alpha) for each in run)
-    outside = "" if inside else f"; outside the studied severities {low:g} to {high:g}"
+    outside = domain_remark(operators, *(each.alpha for each in run))
     at = f"  at {operators.point}" if operators.point.names else ""
     where = f"alpha {answer.alpha:g}" if len(run) == 1 else f"alpha {answer.alpha:g} to {run[-1].alpha:g}"
     return f"{operators.name}  {where}{at}  {text}{again}{outside}  [{answer.reference}]"
@@ -138,6 +136,17 @@ def interval_sentence(operators: PhaseOperators, answer: CCT) -> str:
 def in_domain(operators: PhaseOperators, alpha: float) -> bool:
     """Whether a severity is among those the contingency's description studies."""
     return operators.severity[0] <= alpha <= operators.severity[1]
+
+
+def domain_remark(operators: PhaseOperators, *alphas: float) -> str:
+    """What a reader must know of severities that the contingency's description does not study; mostly nothing."""
+    if all(in_domain(operators, alpha) for alpha in alphas):
+        return ""
+    low, high = operators.severity
+    point = operators.fault_point
+    beyond = max(alphas) > 1 and point is not None and point.z_f is not None
+    whole = ", and 1 is the whole of a fault given by its impedance" if beyond else ""
+    return f"; outside the studied severities {low:g} to {high:g}{whole}"
 
 
 def _fault(operators: PhaseOperators, alpha: float) -> dict[str, Any]:

@@ -128,8 +128,9 @@ def test_without_a_dyr_file_the_system_file_lists_the_units_and_asks_for_their_i
     imported = import_psse(RAW, None, tmp_path)
     text = imported.system_file.read_text()
     assert "- {bus: 2, x_d: 0.2, mva: 240.0}  # add H" in text
-    with pytest.raises(SpecError, match=r"machines\.units\[0\]\.H: is missing; add it"):
+    with pytest.raises(SpecError, match=r"machines\.units\[0\]\.H: is missing; add it") as error:
         load_system(str(imported.system_file))
+    assert all(sentence.endswith("H: is missing; add it.") for sentence in error.value.sentences)
 
 
 def test_files_that_say_something_else_are_not_replaced(tmp_path):

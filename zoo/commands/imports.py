@@ -106,6 +106,7 @@ def import_contingencies(
     of its first unit. What has no counterpart is listed with the reason.
     """
     from contingencies.con_contingencies import Study, con_family
+    from contingencies.errors import SpecError
     from contingencies.formats.con import read_con
     from contingencies.importing import read_bytes
     from contingencies.library import load_system
@@ -125,7 +126,11 @@ def import_contingencies(
                 "left_out": left_out_report(family.left_out),
             }
         )
-        return
-    where = f" in {output}" if written else ", so no file is written"
-    click.echo(f"{len(family.members)} of {len(cases.cases)} contingencies{where}")
-    print_left_out(family.left_out)
+    else:
+        where = f" in {output}" if written else ", so no file is written"
+        click.echo(f"{len(family.members)} of {len(cases.cases)} contingencies{where}")
+        print_left_out(family.left_out)
+    if not written:
+        raise SpecError(
+            f"{con}: no contingency of the list fits system {system}; give --system the network that the list is for."
+        )

@@ -60,6 +60,7 @@ def simulate(
 ) -> None:
     """Simulate one scenario of contingency NAME and say whether it stays in step."""
     from contingencies.points import parse_at
+    from contingencies.reports import domain_remark
     from contingencies.trajectories import trajectory_csv
     from zoo.facade import references
     from zoo.lookup import find_contingency
@@ -84,7 +85,8 @@ def simulate(
     crossed = "" if found.crossing is None else f", reached at {found.crossing:.3f} s"
     click.echo(
         f"{name}  alpha {alpha:g}  t_c {t_c:g} s{where}  {verdict}: largest separation "
-        f"{largest:.4f} rad at {at_s:.3f} s (limit {operators.max_separation:.4f}{crossed})  [{reference}]"
+        f"{largest:.4f} rad at {at_s:.3f} s (limit {operators.max_separation:.4f}{crossed})"
+        f"{domain_remark(operators, alpha)}  [{reference}]"
     )
 
 

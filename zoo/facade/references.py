@@ -15,7 +15,7 @@ from contingencies.network import Float
 from contingencies.operators import PhaseOperators, compile_contingency
 from contingencies.point_networks import axes_of, point_of
 from contingencies.references import Reference
-from contingencies.reports import cct_sentence, describe_cct
+from contingencies.reports import cct_sentence, describe_cct, in_domain
 from contingencies.stability import CCT, Boundary, boundary_of, check_scenario
 from contingencies.trajectories import Trajectory, trajectory_columns
 from zoo.facade.frames import to_frame
@@ -87,6 +87,7 @@ class Simulation:
             "t_c_s": self.t_c,
             "duration_s": round(self.t_c - self.operators.window.t_f, 12),
             "reference": self.reference,
+            "in_domain": in_domain(self.operators, self.alpha),
             "stable": self.stable,
             "margin_rad": self.margin,
             "max_separation_rad": largest,

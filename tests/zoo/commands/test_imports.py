@@ -45,6 +45,26 @@ def test_a_list_is_registered_and_answered(tmp_path):
     assert "trips a generator" in error
 
 
+def test_a_list_for_another_network_is_an_error_and_writes_nothing(tmp_path):
+    out = tmp_path / "list.yaml"
+    for options in ((), ("--json",)):
+        code, output, error = run("import-contingencies", CON, "--system", "ieee39", "--output", out, *options)
+        assert code == 5
+        assert "no contingency of the list fits system ieee39; give --system the network that the list is for" in error
+        assert "ieee39-west-unit" in output  # with the reason
+    assert not out.exists()
+
+
+def test_a_system_file_is_no_contingency_and_the_other_way_round(tmp_path):
+    system, contingency = EXAMPLES / "island5.yaml", EXAMPLES / "island5-bus-2.yaml"
+    code, _, error = run("register-contingency", system, "--home", tmp_path)
+    assert code == 5
+    assert error.count("\n") == 0 and "describes a system, not a contingency; write a contingency" in error
+    code, _, error = run("screen", contingency, "--fault", "bus", "--clearing", "restore")
+    assert code == 5
+    assert error.count("\n") == 0 and "describes a contingency, not a system; give the file" in error
+
+
 @pytest.mark.parametrize(("arguments", "code", "sentence"), [
     (("import", "gone.raw", "--output", "x"), 3, "gone.raw: no such file"),
     (("import", DYR, "--output", "x"), 2, "does not end in .raw"),

@@ -170,3 +170,17 @@ def test_bad_input_gets_one_sentence_and_its_exit_code(arguments, code, part):
 def test_an_invalid_file_is_exit_code_5(tmp_path):
     path = write_contingency(tmp_path, "name: x\n")
     assert run("reference-cct", path, "--alpha", 1)[0] == 5
+
+
+def test_a_severity_beyond_a_bolted_fault_is_remarked_upon(tmp_path):
+    path = tmp_path / "bolted.yaml"
+    path.write_text(
+        "name: bolted\nsystem: ieee9\nfault: {kind: bus, bus: 7, impedance_pu: {}}\nclearing: {action: restore}\n"
+        "window: {t_f: 0.2, T: 2.0, t_c: [0.25, 1.25]}\n"
+    )
+    remark = "outside the studied severities 0 to 1, and 1 is the whole of a fault given by its impedance"
+    scenario = ("simulate", path, "--t-c", 0.3, "--alpha")
+    assert remark in run(*scenario, 1.5)[1]
+    assert "outside" not in run(*scenario, 1.0)[1]
+    assert run_json(*scenario, 1.5)["in_domain"] is False
+    assert remark in run("reference-cct", path, "--alpha", 1.5)[1]
