@@ -10,7 +10,7 @@ from contingencies.con_contingencies import Study, con_family
 from contingencies.errors import ConflictError, NotFoundError, SpecError, UsageError
 from contingencies.families import generate_family
 from contingencies.formats.con import read_con
-from contingencies.importing import import_psse
+from contingencies.importing import import_network
 from contingencies.library import load_contingencies, load_system
 from contingencies.network import solve_network
 from contingencies.operating_point import solve_afresh
@@ -27,7 +27,7 @@ RAW, DYR, CON = (EXAMPLES / f"coast9.{suffix}" for suffix in ("raw", "dyr", "con
 
 @pytest.fixture
 def system(tmp_path):
-    import_psse(RAW, DYR, tmp_path)
+    import_network(RAW, DYR, tmp_path)
     return load_system(str(tmp_path / "coast9.yaml"))
 
 
@@ -35,7 +35,7 @@ def system(tmp_path):
 
 
 def test_an_imported_system_balances_and_starts_in_equilibrium(tmp_path):
-    imported = import_psse(RAW, DYR, tmp_path)
+    imported = import_network(RAW, DYR, tmp_path)
     assert imported.mismatch_mva < 0.1
     assert [machine.bus for machine in imported.machines.machines] == [1, 2, 4]
     assert imported.machines.static == ((3, "W"),)
@@ -81,7 +81,7 @@ def test_a_static_unit_feeds_its_bus_like_a_negative_load(system):
 def test_a_static_unit_beside_a_machine_leaves_the_rest_to_the_machine(tmp_path):
     dyr = tmp_path / "coast9.dyr"
     dyr.write_text(DYR.read_text().replace(" 2 'GENROU' 2 ", " 9 'GENROU' 2 "))
-    imported = import_psse(RAW, dyr, tmp_path / "out")
+    imported = import_network(RAW, dyr, tmp_path / "out")
     assert (2, "2") in imported.machines.static
     network = solve_network(load_system(str(imported.system_file)))
     assert reduce_network(network).P_m[1] == pytest.approx(0.9, abs=1e-6)
@@ -117,7 +117,7 @@ def test_renumbering_the_buses_does_not_move_the_operating_point(system, tmp_pat
     shutil.copy(RAW, folder)
     shutil.copy(DYR, folder)
     renumber(folder / "coast9.raw")
-    import_psse(folder / "coast9.raw", folder / "coast9.dyr", folder / "out")
+    import_network(folder / "coast9.raw", folder / "coast9.dyr", folder / "out")
     renumbered, original = solve_network(load_system(str(folder / "out" / "coast9.yaml"))), solve_network(system)
     assert 711 in renumbered.position
     np.testing.assert_allclose(renumbered.E, original.E, rtol=1e-9)
@@ -125,7 +125,7 @@ def test_renumbering_the_buses_does_not_move_the_operating_point(system, tmp_pat
 
 
 def test_without_a_dyr_file_the_system_file_lists_the_units_and_asks_for_their_inertia(tmp_path):
-    imported = import_psse(RAW, None, tmp_path)
+    imported = import_network(RAW, None, tmp_path)
     text = imported.system_file.read_text()
     assert "- {bus: 2, x_d: 0.2, mva: 240.0}  # add H" in text
     with pytest.raises(SpecError, match=r"machines\.units\[0\]\.H: is missing; add it") as error:
@@ -134,29 +134,29 @@ def test_without_a_dyr_file_the_system_file_lists_the_units_and_asks_for_their_i
 
 
 def test_files_that_say_something_else_are_not_replaced(tmp_path):
-    first = import_psse(RAW, DYR, tmp_path)
+    first = import_network(RAW, DYR, tmp_path)
     assert len(first.files.written) == 3
-    assert len(import_psse(RAW, DYR, tmp_path).files.unchanged) == 3
+    assert len(import_network(RAW, DYR, tmp_path).files.unchanged) == 3
     (tmp_path / "coast9.yaml").write_text("mine\n")
     with pytest.raises(ConflictError, match="files hold something else"):
-        import_psse(RAW, DYR, tmp_path)
+        import_network(RAW, DYR, tmp_path)
     assert (tmp_path / "coast9.yaml").read_text() == "mine\n"
-    import_psse(RAW, DYR, tmp_path, force=True)
+    import_network(RAW, DYR, tmp_path, force=True)
     assert "coast9.dyr" in (tmp_path / "coast9.yaml").read_text()
 
 
 def test_what_cannot_be_imported_is_said_in_one_sentence_and_nothing_is_written(tmp_path):
     out = tmp_path / "out"
     with pytest.raises(NotFoundError, match=r"nowhere\.raw: no such file"):
-        import_psse(tmp_path / "nowhere.raw", None, out)
+        import_network(tmp_path / "nowhere.raw", None, out)
     with pytest.raises(UsageError, match=r"does not end in \.raw; give the RAW file first"):
-        import_psse(DYR, RAW, out)
+        import_network(DYR, RAW, out)
     with pytest.raises(UsageError, match="is no name of a system"):
-        import_psse(RAW, DYR, out, name="Über")
+        import_network(RAW, DYR, out, name="Über")
     broken = tmp_path / "broken.raw"
     broken.write_text(RAW.read_text().replace("0.05000,0.09000", "x,0.09000", 1))
     with pytest.raises(SpecError, match=r"broken\.raw:\d+: branch record: field 5 \(X\) is 'x'; give a finite number"):
-        import_psse(broken, DYR, out)
+        import_network(broken, DYR, out)
     assert not out.exists()
 
 

@@ -1,4 +1,4 @@
-"""Commands that take over files of other programs: PSS/E networks with their machines, and contingency lists."""
+"""Commands that take over files of other programs: networks with their machines, and contingency lists."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,29 +18,30 @@ existing_file = click.Path(path_type=Path)
 
 
 @click.command("import")
-@click.argument("raw", type=existing_file)
+@click.argument("network", type=existing_file)
 @click.argument("dyr", type=existing_file, required=False)
 @click.option(
     "--output", type=click.Path(file_okay=False, path_type=Path), required=True, help="Directory, made if missing."
 )
-@click.option("--name", help="Name of the system.  [default: that of the RAW file]")
+@click.option("--name", help="Name of the system.  [default: that of the network file]")
 @click.option("--force", is_flag=True, help="Replace files that hold something else.")
 @json_option
-def import_(raw: Path, dyr: Path | None, output: Path, name: str | None, force: bool, as_json: bool) -> None:
+def import_(network: Path, dyr: Path | None, output: Path, name: str | None, force: bool, as_json: bool) -> None:
     """Make a system of a PSS/E RAW file and the DYR file with its machines.
 
     Copies both into the output directory, with a system file beside them. Prints how far the stored state is from
-    balance, and everything that was left out or replaced.
+    balance, and everything that was left out or replaced. With the extra cct-zoo[formats], the network may also be
+    IEEE CDF (.cdf), UCTE (.uct), CGMES (.zip) or IIDM (.xiidm), and a RAW file is written of it.
     """
-    from contingencies.importing import import_psse
+    from contingencies.importing import import_network
 
-    imported = import_psse(raw, dyr, output, name, force)
+    imported = import_network(network, dyr, output, name, force)
     report = _report(imported)
     if as_json:
         print_json(report)
         return
     click.echo(
-        f"{imported.name}: PSS/E version {report['version']}, {report['buses']} buses, {report['lines']} lines, "
+        f"{imported.name}: {imported.format}, {report['buses']} buses, {report['lines']} lines, "
         f"{report['transformers']} transformers, {report['units']} units in service, {report['base_mva']:g} MVA, "
         f"{report['frequency_hz']:g} Hz"
     )
@@ -64,6 +65,7 @@ def _report(imported: "Imported") -> dict[str, Any]:
     return {
         "system": imported.name,
         "system_file": str(imported.system_file),
+        "format": imported.format,
         "version": imported.raw.version,
         "base_mva": case.base_mva,
         "frequency_hz": imported.raw.frequency_hz,
