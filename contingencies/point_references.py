@@ -5,10 +5,12 @@ Operators come from the smooth family, so that no power flow is solved; they agr
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from scipy.optimize import brentq
 
+from contingencies.confirmation import confirmed_cct
 from contingencies.network import Float
 from contingencies.ode import FastODE
 from contingencies.operator_family import OperatorFamily
@@ -18,6 +20,7 @@ from contingencies.stability import Boundary, boundary_of
 CONDITION_STEP = 1e-7  # of a condition's range: margins grow by 1e4 rad/s there, and must not bend within a step
 INSTANT_STEP_S = 1e-7
 EDGE_TOLERANCE = 1e-10  # of the severity
+AFTER_S = 2e-3  # how far beyond an expected CCT a search goes before it takes the whole window
 STRETCH = 1.5  # how far beyond the severities an edge is looked for
 
 
@@ -35,6 +38,47 @@ def reference_points(
         if report:
             report(len(answers))
     return boundary_of(answers, reference)
+
+
+def expected_points(
+    family: OperatorFamily,
+    alpha: Float,
+    conditions: Float,
+    expected: Float,
+    report: Callable[[int], None] | None = None,
+) -> Boundary:
+    """As `reference_points` by the fast ODE, where CCTs (m,) are expected, s.
+
+    The window is searched in full from its start until shortly after the expected CCT, so nothing earlier is missed;
+    what follows is asked only where there was no crossing before.
+    """
+    answers = []
+    for value, point, guess in zip(alpha, conditions, expected, strict=True):
+        operators = family.operators_at(point)
+        first, last = operators.window.t_c
+        end = min(last, max(guess, first) + AFTER_S)
+        shorter = replace(operators, window=operators.window.model_copy(update={"t_c": (first, end)}))
+        answer = reference_cct(shorter, float(value))
+        if answer.status == "right-censored" and end < last:
+            answer = reference_cct(operators, float(value))
+        answers.append(answer)
+        if report:
+            report(len(answers))
+    return boundary_of(answers, "fast")
+
+
+def confirmed_points(
+    family: OperatorFamily, alpha: Float, conditions: Float, report: Callable[[int], None] | None = None
+) -> tuple[Boundary, Boundary]:
+    """The strict boundary of rows (m,), which confirms the fast one, and the fast one."""
+    strict, fast = [], []
+    for value, point in zip(alpha, conditions, strict=True):
+        operators = family.operators_at(point)
+        fast.append(reference_cct(operators, float(value)))
+        strict.append(confirmed_cct(operators, fast[-1]))
+        if report:
+            report(len(strict))
+    return boundary_of(strict, "strict"), boundary_of(fast, "fast")
 
 
 def reference_gradient(family: OperatorFamily, alpha: float, values: Float, cct: float) -> tuple[float, Float]:

@@ -58,6 +58,10 @@ class Boundary:
         """(m,) bool"""
         return np.isfinite(self.cct)
 
+    def __getitem__(self, rows: slice) -> "Boundary":
+        """Some of the severities."""
+        return Boundary(self.alpha[rows], self.cct[rows], self.status[rows], self.restabilises[rows], self.reference)
+
 
 @dataclass(frozen=True)
 class Crossing:

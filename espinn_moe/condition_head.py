@@ -1,10 +1,11 @@
 """A CCT head over severity and conditions: status, CCT and bound for any point of its domain, without torch.
 
-Two small tanh networks, theory.md eqs. (73) and (74): one gives the severity alpha_e at which clearing at the end of
-the window becomes unstable, as a function of the conditions; the other the CCT as a function of the conditions, of
-u = sqrt(alpha - alpha_e), in which it is smooth up to the edge, and of alpha_e. The bound depends on the
-distance to the edge, near which errors are larger. Without conditions the head answers at the case's own point, and so
-serves wherever a head over severity does. Fitting is in `espinn_moe.condition_head_fit`.
+Two small tanh networks, theory.md eqs. (73) and (74): one gives the severity alpha_e at which the fault can become
+unstable within the window, as a function of the conditions; the other the CCT as a function of the conditions, of
+u = sqrt(alpha - alpha_e), in which it is smooth up to the edge, and of alpha_e. A third one says where errors are
+usually large; the bound is a multiple of that which depends on the distance to the edge, eqs. (75)-(76). So close to
+the edge that its own error decides the status, the answer is uncertain. Without conditions the head answers at the
+case's own point, and so serves wherever a head over severity does. Fitting is in `espinn_moe.condition_head_fit`.
 """
 
 import json
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from contingencies.errors import IntegrityError, UsageError
-from contingencies.points import Axis, check_names
+from contingencies.points import Axis, check_names, limits_of
 from espinn_moe.head import (
     FINITE,
     LEFT_CENSORED,
@@ -26,6 +27,7 @@ from espinn_moe.head import (
     OUT_OF_DOMAIN,
     RIGHT_CENSORED,
     STATUSES,
+    UNCERTAIN,
     Array,
     Codes,
     Head,
@@ -86,12 +88,18 @@ class ConditionHead:
     edge, root : Readout
         Censoring severity from scaled conditions; CCT from scaled conditions, u and alpha_e.
     distances, bounds : tuple of float
-        Bounds at 95 % confidence, s: the first up to the first distance alpha - alpha_e, and so on; one more than
-        distances. Empty when none was measured.
+        Bounds at 95 % confidence: the first up to the first distance alpha - alpha_e, and so on; one more than
+        distances. In s, or in units of the usual error where `spread` is known. Empty when none was measured.
     error_bound_s : float or None
         The bound over the whole domain, s.
     contingency_sha256 : str or None
         The contingency it answers for.
+    spread : Readout or None
+        Logarithm of the usual error in s, from the inputs of `root`.
+    band : float
+        Severities closer to the edge than this have the status uncertain.
+    gap_s : float
+        Difference between the fast and the strict reference, s, by which bounds with a `spread` are wider.
     """
 
     severity: tuple[float, float]
@@ -105,25 +113,43 @@ class ConditionHead:
     bounds: tuple[float, ...] = ()
     error_bound_s: float | None = None
     contingency_sha256: str | None = None
+    spread: Readout | None = None
+    band: float = 0.0
+    gap_s: float = 0.0
 
     kind = "conditions"
 
     def __post_init__(self) -> None:
-        numbers = [*self.severity, self.t_f, *self.window, *self.own, *self.distances, *self.bounds]
+        numbers = [
+            *self.severity,
+            self.t_f,
+            *self.window,
+            *self.own,
+            *self.distances,
+            *self.bounds,
+            self.band,
+            self.gap_s,
+        ]
         numbers += [end for axis in self.axes for end in (axis.low, axis.high)]
-        tensors = [*self.edge.weights, *self.edge.biases, *self.root.weights, *self.root.biases]
+        tensors = [array for readout in self._readouts.values() for array in (*readout.weights, *readout.biases)]
         d = len(self.axes)
-        fits = self.edge.weights[0].shape[0] == d and self.root.weights[0].shape[0] == d + 2 and len(self.own) == d
+        wanted = {"edge": d, "root": d + 2, "spread": d + 2}
+        fits = all(readout.weights[0].shape[0] == wanted[name] for name, readout in self._readouts.items())
+        fits = fits and len(self.own) == d
         if not fits or not all(map(math.isfinite, numbers)) or not all(np.isfinite(t).all() for t in tensors):
             raise IntegrityError("head: its networks or its domain are not valid.")
         if self.bounds and len(self.bounds) != len(self.distances) + 1:
             raise IntegrityError("head: its bounds do not fit their distances.")
 
     @property
+    def _readouts(self) -> dict[str, Readout]:
+        known = {"edge": self.edge, "root": self.root}
+        return known if self.spread is None else known | {"spread": self.spread}
+
+    @property
     def parameters(self) -> int:
         """Numbers that the fit determined."""
-        readouts = (self.edge, self.root)
-        return sum(array.size for readout in readouts for array in (*readout.weights, *readout.biases))
+        return sum(a.size for readout in self._readouts.values() for a in (*readout.weights, *readout.biases))
 
     @property
     def intervals(self) -> list[tuple[float, float, str]]:
@@ -159,14 +185,14 @@ class ConditionHead:
         return [given.get(axis.name, own) for axis, own in zip(self.axes, self.own, strict=True)]
 
     @cached_property
-    def _hot(self) -> tuple[list[tuple[float, float, float, float]], Any, Any]:
-        """Limits and scaling of each condition, and both networks."""
+    def _hot(self) -> tuple[list[tuple[float, float, float, float]], Any, Any, Any]:
+        """Limits and scaling of each condition, and the networks."""
         limits = [(a.low, a.high, 2.0 / (a.high - a.low), -(a.high + a.low) / (a.high - a.low)) for a in self.axes]
-        return limits, self.edge.one, self.root.one
+        return limits, self.edge.one, self.root.one, None if self.spread is None else self.spread.one
 
     def bounded(self, alpha: float, values: Any = None) -> tuple[float | None, str, float | None]:
         """CCT in s (None unless finite), status, and bound in s, at one severity and point (d,)."""
-        limits, edge, root = self._hot
+        limits, edge, root, spread = self._hot
         low, high = self.severity
         inside = low <= alpha <= high
         x = []
@@ -179,13 +205,18 @@ class ConditionHead:
             return None, "out-of-domain", None
         alpha_e = edge(np.array(x))
         distance = alpha - alpha_e
+        if -self.band < distance < self.band:
+            return None, "uncertain", None
         if distance < 0.0:
             return None, "right-censored", None
         x += (math.sqrt(distance), alpha_e)
-        cct = root(np.array(x))
+        inputs = np.array(x)
+        cct = root(inputs)
         if cct <= self.window[0]:
             return None, "left-censored", None
         bound = self.bounds[bisect_right(self.distances, distance)] if self.bounds else None
+        if spread is not None and bound is not None:
+            bound = bound * math.exp(spread(inputs)) + self.gap_s
         return min(cct, self.window[1]), "finite", bound
 
     def answer(self, alpha: float, values: Any = None) -> tuple[float | None, str]:
@@ -214,27 +245,34 @@ class ConditionHead:
             self._block(flat[part], rows[part], cct[part], code[part], bound[part])
         return cct.reshape(shape), code.reshape(shape), bound.reshape(shape)
 
-    def _block(self, alpha: Array, rows: Array, cct: Array, code: Codes, bound: Array) -> None:
-        low, high = np.array([a.low for a in self.axes]), np.array([a.high for a in self.axes])
-        inside = (alpha >= self.severity[0]) & (alpha <= self.severity[1])
-        inside &= ((rows >= low) & (rows <= high)).all(1)
+    def inputs(self, alpha: Array, conditions: Array) -> tuple[Array, Array]:
+        """Inputs (m, d + 2) of `root` and `spread`, and distances to the edge (m,); u is 0 below the edge."""
         x = np.empty((len(alpha), len(self.axes) + 2))
-        np.multiply(rows, 2.0 / (high - low), out=x[:, :-2])
-        x[:, :-2] -= (high + low) / (high - low)
+        x[:, :-2] = unit_conditions(self.axes, conditions)
         alpha_e = x[:, -1] = self.edge(np.ascontiguousarray(x[:, :-2]))
         distance = alpha - alpha_e
+        np.sqrt(np.maximum(distance, 0.0), out=x[:, -2])
+        return x, distance
+
+    def _block(self, alpha: Array, rows: Array, cct: Array, code: Codes, bound: Array) -> None:
+        low, high = limits_of(self.axes)
+        inside = (alpha >= self.severity[0]) & (alpha <= self.severity[1])
+        inside &= ((rows >= low) & (rows <= high)).all(1)
+        x, distance = self.inputs(alpha, rows)
         code[:] = np.where(inside, np.where(distance < 0.0, RIGHT_CENSORED, FINITE), OUT_OF_DOMAIN)
+        code[inside & (np.abs(distance) < self.band)] = UNCERTAIN
         here = np.flatnonzero(code == FINITE)
         if not here.size:
             return
         inputs = x[here]
-        inputs[:, -2] = np.sqrt(distance[here])
         found = self.root(inputs)
         early = found <= self.window[0]
         code[here[early]] = LEFT_CENSORED
         cct[here] = np.where(early, np.nan, np.minimum(found, self.window[1]))
         if self.bounds:
             bounds = np.array(self.bounds)[np.searchsorted(self.distances, distance[here], side="right")]
+            if self.spread is not None:
+                bounds = bounds * np.exp(self.spread(inputs)) + self.gap_s
             bound[here] = np.where(early, np.nan, bounds)
 
     # --- bytes --------------------------------------------------------------------------------
@@ -243,9 +281,11 @@ class ConditionHead:
         """The head as JSON; equal heads give equal bytes."""
         readouts = {
             name: {"weights": [W.tolist() for W in readout.weights], "biases": [b.tolist() for b in readout.biases]}
-            for name, readout in (("edge", self.edge), ("root", self.root))
+            for name, readout in self._readouts.items()
         }
-        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("axes", "edge", "root")}
+        left_out = {"axes", "edge", "root", "spread"}
+        left_out |= {name for name in ("band", "gap_s") if not getattr(self, name)}  # as heads were before these
+        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in left_out}
         axes = [[axis.name, axis.low, axis.high, axis.unit] for axis in self.axes]
         card = {"format": FORMAT, "kind": self.kind, "axes": axes, **plain, **readouts}
         return json.dumps(card, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
@@ -255,13 +295,8 @@ class ConditionHead:
         """A head from the parsed bytes; wrong content is an error of some kind, which the caller words."""
         if card["format"] != FORMAT:
             raise IntegrityError(f"head: its format {str(card['format'])[:40]!r} is not known; update cct-zoo.")
-        edge, root = (
-            Readout(
-                tuple(np.array(W, dtype=np.float64) for W in card[name]["weights"]),
-                tuple(np.array(b, dtype=np.float64) for b in card[name]["biases"]),
-            )
-            for name in ("edge", "root")
-        )
+        edge, root = _readout(card["edge"]), _readout(card["root"])
+        spread = _readout(card["spread"]) if "spread" in card else None
         bound, digest = card["error_bound_s"], card["contingency_sha256"]
         return ConditionHead(
             _pair(card["severity"]), float(card["t_f"]), _pair(card["window"]),
@@ -269,6 +304,7 @@ class ConditionHead:
             tuple(map(float, card["own"])), edge, root,
             tuple(map(float, card["distances"])), tuple(map(float, card["bounds"])),
             None if bound is None else float(bound), None if digest is None else str(digest),
+            spread, float(card.get("band", 0.0)), float(card.get("gap_s", 0.0)),
         )  # fmt: skip
 
 
@@ -285,6 +321,21 @@ def read_head(data: bytes) -> AnyHead:
         except Exception as error:  # whatever the malformed content provokes
             raise IntegrityError(f"head: cannot be read ({type(error).__name__}); distill it again.") from None
     return Head.from_bytes(data)
+
+
+def unit_conditions(axes: tuple[Axis, ...], conditions: Array) -> Array:
+    """Conditions (..., d) scaled to [-1, 1]."""
+    low, high = limits_of(axes)
+    scaled: Array = np.multiply(conditions, 2.0 / (high - low))
+    scaled -= (high + low) / (high - low)
+    return scaled
+
+
+def _readout(card: Mapping[str, Any]) -> Readout:
+    return Readout(
+        tuple(np.array(W, dtype=np.float64) for W in card["weights"]),
+        tuple(np.array(b, dtype=np.float64) for b in card["biases"]),
+    )
 
 
 def _pair(values: Any) -> tuple[float, float]:

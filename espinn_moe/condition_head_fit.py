@@ -2,15 +2,14 @@
 
 First the edge alpha_e(conditions), then the CCT in the coordinate in which it is smooth up to the edge, theory.md
 eqs. (73)-(74); each is a small tanh network in double precision, fitted on the full batch by SOAP. Samples fill the
-domain evenly in the conditions and in u = sqrt(alpha - alpha_e). The bound is split-conformal and local: rows drawn
-like queries, which no fit has seen, are put into bins of equal size by their distance to the edge, and every bin gets
-its own quantile, theory.md eq. (75).
+domain evenly in the conditions and in u = sqrt(alpha - alpha_e). Where clearing at the end of the window is stable
+again although an earlier instant is not, the edge is the lowest severity with any loss of synchronism, so that no
+such severity is called stable. Bounds come afterwards, in `espinn_moe.condition_bounds`.
 """
 
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -19,19 +18,32 @@ from torch import Tensor
 from contingencies.errors import UsageError
 from contingencies.points import Axis, limits_of, sample_points
 from contingencies.stability import Boundary
-from espinn_moe.condition_head import ConditionHead, Readout
-from espinn_moe.head import STATUSES, Array
-from espinn_moe.head_errors import Errors, conformal_bound
+from espinn_moe.condition_head import ConditionHead, Readout, unit_conditions
+from espinn_moe.head import Array
 from espinn_moe.soap import BatchedSOAP
 
-EDGE_POINTS, EDGE_HIDDEN, EDGE_STEPS = 512, (64,), 3000
-ROOT_POINTS, ROOT_HIDDEN, ROOT_STEPS = 2400, (48, 48), 6000
 STRETCH = 1.06  # of samples about the middle of the ranges, so that some lie on faces and corners
 LEARNING_RATE, FINAL_RATE = 1e-2, 1e-3  # the second as a fraction of the first
-BINS = 10  # of equal size, by distance to the edge
-LEVEL = 0.965  # of every bin: 200 scores scatter by 1.3 %, and each is to cover 94 to 99 %
+BELOW = (0.985, 0.9, 0.7)  # of an edge: where an earlier loss of synchronism is looked for
+HALVINGS = 15  # to 3e-5 of the severity
 
-Report = Callable[[int, int], None]
+Loss = Callable[[Tensor, Tensor], Tensor]  # outputs and targets (m,), scaled -> one number
+
+
+@dataclass(frozen=True)
+class HeadBudget:
+    """What a head over conditions is fitted to and measured on, and for how long."""
+
+    edge_points: int = 512
+    edge_hidden: tuple[int, ...] = (64,)
+    edge_steps: int = 3000
+    root_points: int = 2400
+    root_hidden: tuple[int, ...] = (48, 48)
+    root_steps: int = 6000
+    spread_points: int = 1500  # rows from which is learned where errors are large
+    spread_steps: int = 1000
+    calibration: int = 6000  # rows behind the bounds, 600 for each of ten distances to the edge
+    looks: int = 600  # rows anywhere in the domain, at which statuses are compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +65,10 @@ class Domain:
     own: tuple[float, ...]
 
 
-def fit_condition_head(source: PointSource, domain: Domain, seed: int = 0, points: int = ROOT_POINTS) -> ConditionHead:
-    """A head without bounds; see `calibrated`.
+def fit_condition_head(
+    source: PointSource, domain: Domain, seed: int = 0, budget: HeadBudget | None = None
+) -> ConditionHead:
+    """A head without bounds; see `espinn_moe.condition_bounds`.
 
     Parameters
     ----------
@@ -62,75 +76,50 @@ def fit_condition_head(source: PointSource, domain: Domain, seed: int = 0, point
     domain : Domain
     seed : int
         Of samples and initial weights.
-    points : int
-        CCTs that are asked for.
+    budget : HeadBudget, optional
     """
-    low, high = limits_of(domain.axes)
-    at = _stretched(domain.axes, EDGE_POINTS, seed)
-    edge = _fit_edge(_unit(at, low, high), source.edges(at), domain.severity[1], seed)
-    drawn = _stretched((*domain.axes, Axis("u", 0.0, 1.0)), points, seed + 1)
-    rows, x = drawn[:, :-1], _unit(drawn[:, :-1], low, high)
+    budget = budget or HeadBudget()
+    at = _stretched(domain.axes, budget.edge_points, seed)
+    edges = lowest_edges(source, at, domain.severity[1])
+    edge = _fit_edge(unit_conditions(domain.axes, at), edges, domain.severity[1], seed, budget)
+    drawn = _stretched((*domain.axes, Axis("u", 0.0, 1.0)), budget.root_points, seed + 1)
+    rows, x = drawn[:, :-1], unit_conditions(domain.axes, drawn[:, :-1])
     alpha_e = edge(x)
     start = np.maximum(alpha_e, domain.severity[0])
     usable = start < domain.severity[1]
+    if not usable.any():
+        raise UsageError("no operating point has a finite CCT at any severity; there is no head to fit.")
     reach = np.sqrt(np.maximum(domain.severity[1] - alpha_e, 0.0))
     first = np.sqrt(np.maximum(start - alpha_e, 0.0))
     alpha = np.clip(alpha_e + (first + (reach - first) * drawn[:, -1]) ** 2, start, domain.severity[1])
-    if not usable.any():
-        raise UsageError("no operating point has a finite CCT at any severity; there is no head to fit.")
-    found = source.roots(alpha[usable], rows[usable])
-    finite = found.finite
-    inputs = np.column_stack([x, np.sqrt(np.maximum(alpha - alpha_e, 0.0)), alpha_e])[usable][finite]
-    root = _fit(inputs, found.cct[finite], ROOT_HIDDEN, ROOT_STEPS, seed)
+    inputs = np.column_stack([x, np.sqrt(np.maximum(alpha - alpha_e, 0.0)), alpha_e])
+    root = _fit_root(inputs[usable], source.roots(alpha[usable], rows[usable]), domain, seed, budget)
     return ConditionHead(domain.severity, domain.t_f, domain.window, domain.axes, domain.own, edge, root)
 
 
-def draw_rows(head: ConditionHead, count: int, seed: int) -> tuple[Array, Array]:
-    """Severities (m,) and conditions (m, d), uniform over the domain as queries are."""
-    axes = (*head.axes, Axis("severity", *head.severity))
-    drawn = np.random.default_rng(seed).uniform(*limits_of(axes), (count, len(axes)))
-    return drawn[:, -1], drawn[:, :-1]
+def lowest_edges(source: PointSource, conditions: Array, most: float) -> Array:
+    """Lowest severities (m,) with any loss of synchronism within the window, up to `most` beyond the source's own.
 
-
-def calibrated(head: ConditionHead, conditions: Array, truth: Boundary) -> ConditionHead:
-    """The head with bounds from rows drawn like queries: one quantile for each bin of distances, one for all."""
-    cct, code = head.answers(truth.alpha, conditions)
-    answered = code == 0
-    error = np.where(np.isfinite(truth.cct), np.abs(cct - truth.cct), np.inf)[answered]
-    distance = (truth.alpha - edges_of(head, conditions))[answered]
-    if not error.size:
-        return head
-    bins = max(1, min(BINS, error.size // 60))  # fewer rows make no quantile at this level
-    distances = np.quantile(distance, np.linspace(0.0, 1.0, bins + 1)[1:-1])
-    place = np.searchsorted(distances, distance, side="right")
-    bounds = [conformal_bound(error[place == k], LEVEL) for k in range(bins)]
-    overall = conformal_bound(error)
-    known = [bound for bound in bounds if bound is not None]
-    if overall is None or not known:
-        return head
-    largest = max(known)
-    local = tuple(largest if bound is None else bound for bound in bounds)
-    return replace(head, distances=tuple(distances.tolist()), bounds=local, error_bound_s=overall)
-
-
-def point_errors(head: ConditionHead, conditions: Array, truth: Boundary) -> Errors:
-    """Errors of a head against a boundary at its severities and at conditions (m, d)."""
-    cct, code = head.answers(truth.alpha, conditions)
-    both = (code == 0) & truth.finite
-    error = np.abs(cct - truth.cct)
-    names = np.array(STATUSES)[code]
-    return Errors(
-        count=len(code), finite=int(both.sum()),
-        mae_s=float(error[both].mean()) if both.any() else None,
-        max_s=float(error[both].max()) if both.any() else None,
-        bound_s=conformal_bound(np.where(both, error, np.inf)[code == 0]),
-        disagreements=int((names != np.array(truth.status)).sum()),
-    )  # fmt: skip
-
-
-def edges_of(head: ConditionHead, conditions: Array) -> Array:
-    """Censoring severities (m,) of a head at conditions (m, d)."""
-    return head.edge(_unit(np.asarray(conditions, dtype=float), *limits_of(head.axes)))
+    The source's edges are those of clearing at the end of the window. Below them synchronism may be lost at earlier
+    clearing instants and kept again at the end: there the edge is found by halving, with whole searches.
+    """
+    edges = source.edges(conditions)
+    top = np.minimum(edges, most)
+    asked = np.outer(BELOW, np.maximum(top, 0.0))
+    found = source.roots(asked.ravel(), np.tile(conditions, (len(BELOW), 1)))
+    lost = (np.array(found.status) != "right-censored").reshape(asked.shape) & (top > 0)
+    earlier = np.flatnonzero(lost.any(0))
+    if not earlier.size:
+        return edges
+    high = np.where(lost, asked, np.inf)[:, earlier].min(0)
+    low = np.where(~lost & (asked < np.where(lost, asked, np.inf).min(0)), asked, 0.0)[:, earlier].max(0)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (low + high)
+        beyond = np.array(source.roots(middle, conditions[earlier]).status) != "right-censored"
+        low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
+    edges = edges.copy()
+    edges[earlier] = high
+    return edges
 
 
 def _stretched(axes: tuple[Axis, ...], count: int, seed: int) -> Array:
@@ -139,12 +128,7 @@ def _stretched(axes: tuple[Axis, ...], count: int, seed: int) -> Array:
     return np.clip(middle + STRETCH * (sample_points(axes, count, seed) - middle), low, high)
 
 
-def _unit(values: Array, low: Array, high: Array) -> Array:
-    scaled: Array = (2.0 * values - low - high) / (high - low)
-    return scaled
-
-
-def _fit_edge(x: Array, edge: Array, most: float, seed: int) -> Readout:
+def _fit_edge(x: Array, edge: Array, most: float, seed: int, budget: HeadBudget) -> Readout:
     """Where no edge was found, the network only has to be on the right side."""
     found = np.isfinite(edge)
     if not found.any():  # one status everywhere
@@ -152,17 +136,33 @@ def _fit_edge(x: Array, edge: Array, most: float, seed: int) -> Readout:
         return Readout((np.zeros((x.shape[1], 1)),), (np.array([constant]),))
     limit = float(edge[found].max()), float(edge[found].min())
     target = np.where(found, edge, np.where(edge > 0, limit[0], limit[1]))
-    side = torch.tensor(np.where(found, 0.0, np.sign(edge)))
+    side = np.where(found, 0.0, np.sign(edge))
+    return fit_readout(x, target, budget.edge_hidden, budget.edge_steps, seed, one_sided(side))
 
-    def residual(output: Tensor, wanted: Tensor) -> Tensor:
+
+def _fit_root(inputs: Array, found: Boundary, domain: Domain, seed: int, budget: HeadBudget) -> Readout:
+    """Where the first clearing instant is too late already, the network only has to stay below it."""
+    early = np.array(found.status) == "left-censored"
+    used = found.finite | early
+    if not used.any():
+        raise UsageError("no operating point has a finite CCT at any severity; there is no head to fit.")
+    target = np.where(early, domain.window[0], found.cct)[used]
+    side = np.where(early, -1.0, 0.0)[used]
+    return fit_readout(inputs[used], target, budget.root_hidden, budget.root_steps, seed, one_sided(side))
+
+
+def one_sided(side: Array) -> Loss:
+    """Squares of what is above (side -1) or below (side 1) the targets; of every difference where side is 0."""
+    signs = torch.tensor(np.asarray(side, dtype=float))
+
+    def loss(output: Tensor, wanted: Tensor) -> Tensor:
         difference = output - wanted
-        free = ((side > 0) & (difference > 0)) | ((side < 0) & (difference < 0))
-        return torch.where(free, torch.zeros_like(difference), difference)
+        return torch.where(signs * difference > 0, torch.zeros_like(difference), difference).square().mean()
 
-    return _fit(x, target, EDGE_HIDDEN, EDGE_STEPS, seed, residual)
+    return loss
 
 
-def _fit(x: Array, y: Array, hidden: tuple[int, ...], steps: int, seed: int, residual: Any = torch.sub) -> Readout:
+def fit_readout(x: Array, y: Array, hidden: tuple[int, ...], steps: int, seed: int, loss: Loss) -> Readout:
     """A tanh network through samples x (m, in), y (m,), by SOAP on the full batch."""
     centre, spread = x.mean(0), np.maximum(x.std(0), 1e-9)
     middle, size = float(y.mean()), max(float(y.std()), 1e-9)
@@ -179,9 +179,9 @@ def _fit(x: Array, y: Array, hidden: tuple[int, ...], steps: int, seed: int, res
         h = inputs
         for W, b in zip(weights[:-1], biases[:-1], strict=True):
             h = torch.tanh(torch.addmm(b, h, W))
-        loss = residual((h @ weights[-1])[:, 0] + biases[-1], wanted).square().mean()
+        misfit = loss((h @ weights[-1])[:, 0] + biases[-1], wanted)
         optimiser.zero_grad()
-        loss.backward()
+        misfit.backward()
         optimiser.step()
         decay.step()
     return _folded([W.detach().numpy() for W in weights], [b.detach().numpy() for b in biases], (centre, spread),

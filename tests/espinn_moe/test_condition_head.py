@@ -10,12 +10,13 @@ import torch
 from contingencies.errors import IntegrityError, UsageError
 from contingencies.points import Axis
 from contingencies.stability import Boundary
-from espinn_moe import condition_head_fit as fitting
+from espinn_moe.condition_bounds import calibrated, draw_answered, draw_rows, with_band, with_gap, with_spread
 from espinn_moe.condition_head import ConditionHead, Readout, read_head
-from espinn_moe.condition_head_fit import Domain, PointSource, calibrated, draw_rows, edges_of, fit_condition_head
+from espinn_moe.condition_head_fit import Domain, HeadBudget, PointSource, fit_condition_head, lowest_edges
 
 torch.set_num_threads(1)
 AXES = (Axis("load", 0.8, 1.2), Axis("generation.2", 10.0, 70.0, "MW"))
+QUICK = HeadBudget(edge_points=200, edge_steps=300, root_points=600, root_steps=400)
 DOMAIN = Domain((0.0, 1.0), 0.2, (0.25, 1.25), AXES, (1.0, 40.0))
 
 
@@ -28,18 +29,21 @@ def roots(alpha, conditions):
     """A boundary with a square root at its edge."""
     alpha_e = edge(conditions)
     cct = np.where(alpha >= alpha_e, 1.25 - 0.5 * np.sqrt(np.maximum(alpha - alpha_e, 0.0)) * conditions[:, 0], np.nan)
-    status = tuple("finite" if np.isfinite(value) else "right-censored" for value in cct)
-    return Boundary(alpha, cct, status, np.zeros(len(alpha), dtype=bool), "closed form")
+    return boundary_from(alpha, cct)
+
+
+def boundary_from(alpha, cct):
+    """CCTs before the window are left-censored; those that are not numbers right-censored."""
+    early = cct <= DOMAIN.window[0]
+    status = np.where(early, "left-censored", np.where(np.isfinite(cct), "finite", "right-censored"))
+    return Boundary(
+        alpha, np.where(early, np.nan, cct), tuple(status.tolist()), np.zeros(len(alpha), bool), "closed form"
+    )
 
 
 @cache
 def head() -> ConditionHead:
-    steps = fitting.EDGE_STEPS, fitting.ROOT_STEPS
-    fitting.EDGE_STEPS, fitting.ROOT_STEPS = 300, 400
-    try:
-        return fit_condition_head(PointSource(edge, roots), DOMAIN, seed=1, points=600)
-    finally:
-        fitting.EDGE_STEPS, fitting.ROOT_STEPS = steps
+    return fit_condition_head(PointSource(edge, roots), DOMAIN, seed=1, budget=QUICK)
 
 
 def test_a_boundary_with_a_moving_edge_is_learned_to_a_millisecond():
@@ -91,7 +95,7 @@ def test_the_bound_of_every_distance_to_the_edge_covers_rows_that_it_has_not_see
     cct, code, bound = bounded.bounded_answers(alpha, conditions)
     truth = roots(alpha, conditions).cct
     answered = (code == 0) & np.isfinite(truth)
-    covered, distance = (np.abs(cct - truth) <= bound)[answered], (alpha - edges_of(head(), conditions))[answered]
+    covered, distance = (np.abs(cct - truth) <= bound)[answered], head().inputs(alpha, conditions)[1][answered]
     assert len(bounded.bounds) == 10 and 0.94 < covered.mean() < 0.99
     tenth = np.searchsorted(np.quantile(distance, np.linspace(0.1, 0.9, 9)), distance)
     assert all(covered[tenth == k].mean() > 0.92 for k in range(1, 10))
@@ -123,7 +127,86 @@ def test_intervals_are_those_of_the_cases_own_point():
 
 
 def test_where_nothing_is_ever_unstable_there_is_no_head():
-    never = PointSource(lambda conditions: np.full(len(conditions), np.inf), roots)
+    never = PointSource(
+        lambda conditions: np.full(len(conditions), np.inf),
+        lambda alpha, conditions: boundary_from(alpha, np.full(len(alpha), np.nan)),
+    )
     with pytest.raises(UsageError, match="no operating point has a finite CCT"):
         fit_condition_head(never, DOMAIN)
     assert Readout((np.zeros((2, 1)),), (np.array([2.0]),))(np.zeros((3, 2))).tolist() == [2.0, 2.0, 2.0]
+
+
+def test_an_island_of_instability_below_the_edge_of_the_last_instant_is_not_called_stable():
+    """The last clearing instant is stable up to a severity of 0.8, others are lost from 0.5 on."""
+    source = PointSource(
+        lambda conditions: np.full(len(conditions), 0.8),
+        lambda alpha, conditions: boundary_from(alpha, np.where(alpha >= 0.5, 0.9 - 0.1 * (alpha - 0.5), np.nan)),
+    )
+    conditions = np.array([[0.9, 20.0], [1.1, 60.0]])
+    np.testing.assert_allclose(lowest_edges(source, conditions, 1.0), 0.5, atol=1e-4)
+    honest = PointSource(source.edges, lambda alpha, _: boundary_from(alpha, np.where(alpha >= 0.8, 1.0, np.nan)))
+    assert lowest_edges(honest, conditions, 1.0).tolist() == [0.8, 0.8]
+
+
+def test_faults_that_may_not_even_last_until_the_first_instant_have_no_number():
+    def steep(alpha, conditions):
+        return boundary_from(alpha, 0.6 - 0.9 * (conditions[:, 0] - 0.8) - 0.3 * np.sqrt(alpha))
+
+    source = PointSource(lambda conditions: np.zeros(len(conditions)), steep)
+    learned = fit_condition_head(source, DOMAIN, seed=2, budget=QUICK)
+    alpha, conditions = draw_rows(learned, 2000, seed=3)
+    truth, code = steep(alpha, conditions), learned.answers(alpha, conditions)[1]
+    early = np.array(truth.status) == "left-censored"
+    assert 200 < early.sum() < 1800
+    assert ((code == 2) != early).mean() < 0.02
+
+
+def jumping(alpha, conditions):
+    """As `roots`, and 0.2 s shorter as soon as another machine is the first to be lost."""
+    plain = roots(alpha, conditions)
+    return boundary_from(alpha, plain.cct - np.where(conditions[:, 1] > 50.0, 0.2, 0.0))
+
+
+def test_where_the_first_crossing_jumps_the_bound_is_wide_and_elsewhere_it_is_not():
+    budget = replace(QUICK, root_points=1200, root_steps=1500)
+    learned = fit_condition_head(PointSource(edge, jumping), DOMAIN, seed=1, budget=budget)
+    alpha, conditions = draw_answered(learned, 3000, seed=11)
+    learned = with_spread(learned, conditions, jumping(alpha, conditions), steps=400)
+    alpha, conditions = draw_answered(learned, 5000, seed=12)
+    learned = calibrated(learned, conditions, jumping(alpha, conditions))
+    alpha, conditions = draw_answered(learned, 5000, seed=13)
+    cct, _, bound = learned.bounded_answers(alpha, conditions)
+    covered = np.abs(cct - jumping(alpha, conditions).cct) <= bound
+    near = np.abs(conditions[:, 1] - 50.0) < 1.0
+    assert 0.94 < covered.mean() < 0.99
+    assert np.median(bound[near]) > 5 * np.median(bound[np.abs(conditions[:, 1] - 50.0) > 15.0])
+    one = learned.bounded(float(alpha[0]), conditions[0])
+    assert one[0] == pytest.approx(cct[0]) and one[2] == pytest.approx(bound[0])
+
+
+def test_so_close_to_the_edge_that_its_own_error_decides_a_head_is_uncertain():
+    conditions = draw_rows(head(), 400, seed=21)[1]
+    banded = with_band(head(), conditions, edge(conditions))
+    assert 0.0 < banded.band < 0.05
+    at_edge = float(head().edge(np.array([[0.5, 0.0]]))[0])
+    assert banded.answer(at_edge, (1.1, 40.0)) == (None, "uncertain")
+    assert banded.answers(np.array([at_edge]), np.array([[1.1, 40.0]]))[1][0] == 4
+    alpha, conditions = draw_rows(head(), 5000, seed=22)
+    code = banded.answers(alpha, conditions)[1]
+    wrong = ((code == 0) != roots(alpha, conditions).finite) & (code != 4)
+    assert wrong.mean() < 0.002
+
+
+def test_the_gap_between_references_widens_every_bound_by_as_much():
+    alpha, conditions = draw_answered(head(), 800, seed=31)
+    plain = calibrated(head(), conditions, roots(alpha, conditions))
+    spread = calibrated(
+        with_spread(head(), conditions, roots(alpha, conditions), 50), conditions, roots(alpha, conditions)
+    )
+    for bounded in (plain, spread):
+        narrow, wide = bounded, with_gap(bounded, 1e-3)
+        difference = wide.bounded_answers(alpha, conditions)[2] - narrow.bounded_answers(alpha, conditions)[2]
+        np.testing.assert_allclose(difference, 1e-3, rtol=1e-9)
+        again = read_head(wide.to_bytes())
+        assert isinstance(again, ConditionHead) and again.to_bytes() == wide.to_bytes()
+        assert again.bounded(0.95, (1.15, 30.0)) == wide.bounded(0.95, (1.15, 30.0))

@@ -1,36 +1,37 @@
 """From a source over conditions to a head with its bound and what was measured, over the whole domain.
 
-Reconstruction is measured against the source; the bound is calibrated on rows drawn like queries against the fast
-ODE; the gate is decided by the strict ODE, half of whose rows lie where the head has a number. Truth at a point is
-that of the smooth family, which agrees with a solved point to 1e-9.
+Reconstruction is measured against the source; bounds are calibrated on rows drawn like queries against the fast
+ODE, and so is the band around the edge in which the status is uncertain; the gate is decided by the strict ODE, half of
+whose rows lie where the head has a number. Truth at a point is that of the smooth family, which agrees with a solved
+point to 1e-9.
 """
-
-from dataclasses import replace
 
 import numpy as np
 
 from contingencies.network import Float
 from contingencies.operator_family import OperatorFamily
-from contingencies.point_references import censoring_edge, reference_points
+from contingencies.point_references import censoring_edge, confirmed_points, expected_points, reference_points
 from contingencies.stability import Boundary
 from espinn_moe.chained import Chained
 from espinn_moe.condition_boundary import learned_edges, point_boundary
-from espinn_moe.condition_head import ConditionHead
-from espinn_moe.condition_head_fit import (
-    ROOT_POINTS,
-    Domain,
-    PointSource,
+from espinn_moe.condition_bounds import (
     calibrated,
+    draw_answered,
     draw_rows,
-    fit_condition_head,
     point_errors,
+    with_band,
+    with_gap,
+    with_spread,
 )
+from espinn_moe.condition_head import ConditionHead
+from espinn_moe.condition_head_fit import Domain, HeadBudget, PointSource, fit_condition_head, lowest_edges
 from espinn_moe.head import STATUSES, UNCERTAIN
 from registry.store.heads import Measured, Statuses
 from zoo.work.reporting import Report, silent, within
 
-CALIBRATION = 2000  # rows behind the bounds: about 60 to 200 for each of ten distances to the edge
-RECONSTRUCTED = 200  # rows at which the head is compared with its source
+BUDGET = HeadBudget()
+RECONSTRUCTED = 200  # rows at which the head is compared with its source, at most
+BAND_POINTS = 256  # operating points at which the edge is compared with the true one, at most
 
 
 def reference_points_source(family: OperatorFamily, report: Report = silent) -> PointSource:
@@ -54,13 +55,7 @@ def surrogate_points_source(surrogate: Chained, member: int) -> PointSource:
 
 
 def distill_points(
-    source: PointSource,
-    family: OperatorFamily,
-    strict: int,
-    seed: int = 0,
-    points: int = ROOT_POINTS,
-    calibration: int = CALIBRATION,
-    report: Report = silent,
+    source: PointSource, family: OperatorFamily, strict: int, seed: int = 0, report: Report = silent
 ) -> tuple[ConditionHead, Measured, Boundary]:
     """A head over conditions, what was measured of it, and where the strict ODE was asked.
 
@@ -73,31 +68,39 @@ def distill_points(
     strict : int
         Rows asked of the strict ODE; 0 leaves the head unmeasured, and the gate refuses it.
     seed : int
-    points, calibration : int
-        CCTs asked for the fit, and for the bounds.
     report : Report
     """
-    operators = family.base
+    operators, budget = family.base, BUDGET
     window = operators.window
     domain = Domain(operators.severity, window.t_f, window.t_c, family.axes, tuple(family.own.tolist()))
-    head = fit_condition_head(source, domain, seed, points)
-    alpha, conditions = draw_rows(head, RECONSTRUCTED, seed + 3)
+    head = fit_condition_head(source, domain, seed, budget)
+    alpha, conditions = draw_rows(head, min(RECONSTRUCTED, budget.looks), seed + 3)
     reconstruction = point_errors(head, conditions, source.roots(alpha, conditions))
-    alpha, conditions = draw_rows(head, calibration, seed + 1)
-    truth = reference_points(family, alpha, conditions, report=within(report, "asking the fast ODE", calibration))
+    head = _with_bounds(head, family, seed, report)
     asked = _strict_rows(head, strict, seed + 2)
-    told = within(report, "asking the strict ODE", strict)
-    answers = reference_points(family, *asked, "strict", told)
-    gap = _gap(answers, reference_points(family, *asked))
-    head = calibrated(head, conditions, truth)
-    if head.error_bound_s is not None:
-        bounds = tuple(bound + gap for bound in head.bounds)
-        head = replace(head, bounds=bounds, error_bound_s=head.error_bound_s + gap)
+    answers, fast = confirmed_points(family, *asked, within(report, "asking the strict ODE", strict))
+    head = with_gap(head, _gap(answers, fast))
+    alpha, conditions = draw_rows(head, budget.looks, seed + 1)
+    truth = reference_points(family, alpha, conditions)
     measured = Measured(
         reconstruction, point_errors(head, conditions, truth), point_errors(head, asked[1], answers),
         _statuses(head, conditions, truth),
     )  # fmt: skip
     return head, measured, answers
+
+
+def _with_bounds(head: ConditionHead, family: OperatorFamily, seed: int, report: Report) -> ConditionHead:
+    """The head with its band and its local bounds, against the fast ODE."""
+    budget = BUDGET
+    _, conditions = draw_rows(head, min(BAND_POINTS, budget.edge_points), seed + 4)
+    head = with_band(head, conditions, lowest_edges(reference_points_source(family), conditions, head.severity[1]))
+    total = budget.spread_points + budget.calibration
+    told = within(report, "asking the fast ODE", total)
+    alpha, conditions = draw_answered(head, total, seed + 5)
+    truth = expected_points(family, alpha, conditions, head.answers(alpha, conditions)[0], told)
+    first, rest = slice(None, budget.spread_points), slice(budget.spread_points, None)
+    head = with_spread(head, conditions[first], truth[first], budget.spread_steps, seed)
+    return calibrated(head, conditions[rest], truth[rest])
 
 
 def _strict_rows(head: ConditionHead, count: int, seed: int) -> tuple[Float, Float]:
