@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from contingencies.errors import UsageError
 from contingencies.points import Axis, limits_of, sample_points
 from contingencies.stability import Boundary
 from espinn_moe.condition_head import ConditionHead, Readout, unit_conditions
@@ -68,7 +67,7 @@ class Domain:
 def fit_condition_head(
     source: PointSource, domain: Domain, seed: int = 0, budget: HeadBudget | None = None
 ) -> ConditionHead:
-    """A head without bounds; see `espinn_moe.condition_bounds`.
+    """A head without bounds; see `espinn_moe.condition_bounds`. Where nothing is ever lost it answers with that status.
 
     Parameters
     ----------
@@ -87,13 +86,13 @@ def fit_condition_head(
     alpha_e = edge(x)
     start = np.maximum(alpha_e, domain.severity[0])
     usable = start < domain.severity[1]
-    if not usable.any():
-        raise UsageError("no operating point has a finite CCT at any severity; there is no head to fit.")
     reach = np.sqrt(np.maximum(domain.severity[1] - alpha_e, 0.0))
     first = np.sqrt(np.maximum(start - alpha_e, 0.0))
     alpha = np.clip(alpha_e + (first + (reach - first) * drawn[:, -1]) ** 2, start, domain.severity[1])
     inputs = np.column_stack([x, np.sqrt(np.maximum(alpha - alpha_e, 0.0)), alpha_e])
-    root = _fit_root(inputs[usable], source.roots(alpha[usable], rows[usable]), domain, seed, budget)
+    root = _constant(inputs.shape[1], domain.window[1])  # never asked where no severity reaches an edge
+    if usable.any():
+        root = _fit_root(inputs[usable], source.roots(alpha[usable], rows[usable]), domain, seed, budget)
     return ConditionHead(domain.severity, domain.t_f, domain.window, domain.axes, domain.own, edge, root)
 
 
@@ -132,8 +131,7 @@ def _fit_edge(x: Array, edge: Array, most: float, seed: int, budget: HeadBudget)
     """Where no edge was found, the network only has to be on the right side."""
     found = np.isfinite(edge)
     if not found.any():  # one status everywhere
-        constant = 2.0 * most if (edge > 0).all() else -1.0
-        return Readout((np.zeros((x.shape[1], 1)),), (np.array([constant]),))
+        return _constant(x.shape[1], 2.0 * most if (edge > 0).all() else -1.0)
     limit = float(edge[found].max()), float(edge[found].min())
     target = np.where(found, edge, np.where(edge > 0, limit[0], limit[1]))
     side = np.where(found, 0.0, np.sign(edge))
@@ -145,10 +143,14 @@ def _fit_root(inputs: Array, found: Boundary, domain: Domain, seed: int, budget:
     early = np.array(found.status) == "left-censored"
     used = found.finite | early
     if not used.any():
-        raise UsageError("no operating point has a finite CCT at any severity; there is no head to fit.")
+        return _constant(inputs.shape[1], domain.window[1])
     target = np.where(early, domain.window[0], found.cct)[used]
     side = np.where(early, -1.0, 0.0)[used]
     return fit_readout(inputs[used], target, budget.root_hidden, budget.root_steps, seed, one_sided(side))
+
+
+def _constant(inputs: int, value: float) -> Readout:
+    return Readout((np.zeros((inputs, 1)),), (np.array([value]),))
 
 
 def one_sided(side: Array) -> Loss:

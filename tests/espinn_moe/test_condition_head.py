@@ -11,7 +11,7 @@ from contingencies.errors import IntegrityError, UsageError
 from contingencies.points import Axis
 from contingencies.stability import Boundary
 from espinn_moe.condition_bounds import calibrated, draw_answered, draw_rows, with_band, with_gap, with_spread
-from espinn_moe.condition_head import ConditionHead, Readout, read_head
+from espinn_moe.condition_head import ConditionHead, read_head
 from espinn_moe.condition_head_fit import Domain, HeadBudget, PointSource, fit_condition_head, lowest_edges
 
 torch.set_num_threads(1)
@@ -126,14 +126,16 @@ def test_intervals_are_those_of_the_cases_own_point():
     assert head().answer(float(np.nextafter(edge_here, 0.0)))[1] == "right-censored"
 
 
-def test_where_nothing_is_ever_unstable_there_is_no_head():
+def test_where_nothing_is_ever_unstable_the_head_says_so_and_has_no_number():
     never = PointSource(
         lambda conditions: np.full(len(conditions), np.inf),
         lambda alpha, conditions: boundary_from(alpha, np.full(len(alpha), np.nan)),
     )
-    with pytest.raises(UsageError, match="no operating point has a finite CCT"):
-        fit_condition_head(never, DOMAIN)
-    assert Readout((np.zeros((2, 1)),), (np.array([2.0]),))(np.zeros((3, 2))).tolist() == [2.0, 2.0, 2.0]
+    learned = fit_condition_head(never, DOMAIN, budget=QUICK)
+    alpha, conditions = draw_rows(learned, 100, seed=1)
+    assert set(learned.answers(alpha, conditions)[1].tolist()) == {1}
+    assert draw_answered(learned, 10, seed=1)[0].size == 0
+    assert calibrated(learned, conditions, never.roots(alpha, conditions)).error_bound_s is None
 
 
 def test_an_island_of_instability_below_the_edge_of_the_last_instant_is_not_called_stable():

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from cli import zoo
+from contingencies.errors import UsageError
 from espinn_moe.condition_head_fit import HeadBudget
 from registry.query import Registry
 
@@ -33,24 +34,26 @@ def home(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("zoo.surrogates.condition_data.OPERATING_POINTS", 8)
         patch.setattr("zoo.surrogates.condition_data.PER_AXIS", 4)
+        patch.setattr("zoo.judging.unseen.POINTS", 6)
+        patch.setattr("zoo.judging.unseen.LOOKS", 2)
         patch.setattr("zoo.heads.condition_distill.BUDGET", TINY)
         patch.setattr("zoo.heads.condition_distill.BAND_POINTS", 8)
         for name, lines in FAULTS.items():
             (folder / f"{name}.yaml").write_text(f"name: {name}\nsystem: ieee30\n{lines}\n{WINDOW}\n{CONDITIONS}\n")
         run(folder, "register-contingency", *(str(folder / f"{name}.yaml") for name in FAULTS))
-        run(folder, "train", "es-pinn-chained", NAME, "--steps", "30", "--no-mlflow")
+        run(folder, "train", "es-pinn-chained", NAME, "--steps", "20", "--no-mlflow")
         run(folder, "distill", NAME, "--source", "latest", "--strict", "2")
         run(folder, "deploy", NAME, "--reason", "first", "--max-mean-ms", "1000", "--max-ms", "1000", "--accept-worse")
         yield folder
 
 
 def invoke(home, *arguments):
-    return CliRunner().invoke(zoo, [*arguments, "--home", str(home / "home")], catch_exceptions=False)
+    return CliRunner().invoke(zoo, [*arguments, "--home", str(home / "home")], catch_exceptions=True)
 
 
 def run(home, *arguments):
     done = invoke(home, *arguments)
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == 0, done.exception or done.output
     return done.stdout
 
 
@@ -80,7 +83,7 @@ def test_a_range_of_a_condition_gives_one_row_for_each_value(home):
 
 def test_outside_its_domain_the_answer_names_the_domain(home):
     said = run(home, "cct", NAME, "--alpha", "0.9", "--at", "load=1.5")
-    assert "out-of-domain" in said and "load 0.9 to 1.1" in said and "generation.2 30 to 50 MW" in said
+    assert "out-of-domain" in said and "load 0.9 to 1.1" in said and "generation.2 30 to 50" in said
     answer = json.loads(run(home, "cct", NAME, "--alpha", "0.9", "--at", "load=1.5", "--json"))
     assert answer["domain"] == {"alpha": [0.0, 1.0], "load": [0.9, 1.1], "generation.2": [30.0, 50.0]}
     assert answer["cct_s"] is None
@@ -88,7 +91,7 @@ def test_outside_its_domain_the_answer_names_the_domain(home):
 
 def test_a_condition_that_there_is_not_is_answered_with_those_there_are(home):
     done = invoke(home, "cct", NAME, "--alpha", "0.9", "--at", "wind=1")
-    assert done.exit_code == 2 and "it has load, generation.2" in done.output
+    assert isinstance(done.exception, UsageError) and "it has load, generation.2" in str(done.exception)
 
 
 def test_the_registry_of_points_verifies_and_remembers(home):
@@ -104,36 +107,26 @@ def test_the_sensitivity_of_a_surrogate_names_every_condition(home):
     assert {row["condition"] for row in found["changes"]} == {"severity", "load", "generation.2"}
 
 
-def test_the_boundary_and_the_certificate_of_a_surrogate_are_those_of_a_point(home):
-    for command in ("boundary", "certify"):
-        options = ("--alpha", "0.95", "--reference", "fast", "--at", "load=1.08", "--json")
-        at_point = json.loads(run(home, command, NAME, *options))
-        assert at_point["at"] == {"load": 1.08, "generation.2": 40.0}
-    reference = json.loads(run(home, "reference-cct", NAME, "--alpha", "0.95", "--at", "load=1.08", "--json"))
-    boundary = json.loads(run(home, "boundary", NAME, *options))
-    assert boundary["rows"][0]["true_cct_s"] == pytest.approx(reference["cct_s"], abs=1e-6)
-
-
 def test_a_family_over_conditions_is_trained_together_and_grows_by_an_expert(home):
     both = ("--contingency", NAME, "--contingency", OTHER)
-    trained = json.loads(run(home, "train-moe", *both, "--steps", "8", "--no-mlflow", "--json"))
+    trained = json.loads(run(home, "train-moe", *both, "--steps", "3", "--no-mlflow", "--json"))
     number = str(trained["checkpoint"])
-    grown = json.loads(run(home, "add-expert", number, THIRD, "--steps", "4", "--json"))
+    grown = json.loads(run(home, "add-expert", number, THIRD, "--steps", "2", "--json"))
     slopes = [
         json.loads(run(home, "sensitivity", NAME, "--alpha", "0.95", "--at", "load=1.08", "--checkpoint", n, "--json"))
         for n in (number, str(grown["checkpoint"]))
     ]
     assert slopes[0]["changes"] == slopes[1]["changes"]  # the other members answer as before
-    run(home, "train-separate", *both, "--steps", "4", "--no-mlflow")
+    run(home, "train-separate", *both, "--steps", "2", "--no-mlflow")
 
 
 def test_the_pipeline_deploys_heads_over_conditions(home):
-    options = ("--steps", "20", "--strict", "2", "--max-mean-ms", "1000", "--max-ms", "1000", "--no-mlflow")
+    options = ("--steps", "10", "--strict", "2", "--max-mean-ms", "1000", "--max-ms", "1000", "--jobs", "1")
     run(home, "pipeline", THIRD, *options)
     answer = json.loads(run(home, "cct", THIRD, "--alpha", "1.0", "--at", "load=1.08", "--json"))
-    assert answer["head"] is not None and answer["at"]["load"] == 1.08
+    assert answer["status"] == "right-censored"  # this fault is never lost, and has a head that says so
 
 
 def test_a_one_shot_model_refuses_conditions_in_one_sentence(home):
     done = invoke(home, "train", "es-pinn", NAME, "--steps", "1", "--no-mlflow")
-    assert done.exit_code == 2 and "conditions" in done.output and "es-pinn-chained" in done.output
+    assert isinstance(done.exception, UsageError) and "use es-pinn-chained or moe-chained" in str(done.exception)

@@ -196,6 +196,15 @@ at_option = click.option(
     help="A condition, as load=1.1 or generation.2=35; one option each. Default: the case's own value.",
 )
 
+points_option = click.option(
+    "--at",
+    "at",
+    multiple=True,
+    metavar="NAME=V|LO:HI:STEP",
+    help="A condition or a range of it, as load=1.1 or generation.2=30:50:5; one option each, ranges in every "
+    "combination. Default: the case's own value.",
+)
+
 
 def parse_severities(texts: Iterable[str]) -> list[float]:
     """`0.9`, or `0.5:1.0:0.01` for a range with both ends."""
@@ -203,23 +212,53 @@ def parse_severities(texts: Iterable[str]) -> list[float]:
 
     severities: list[float] = []
     for entry in texts:
-        try:
-            numbers = [float(part) for part in entry.split(":")]
-        except ValueError:
-            numbers = []
-        if len(numbers) not in (1, 3) or not all(map(math.isfinite, numbers)):
-            raise UsageError(f"--alpha {entry[:60]!r} is neither a finite number nor LO:HI:STEP.")
-        if len(numbers) == 1:
-            severities.append(numbers[0])
-            continue
-        start, end, step = numbers
-        if step <= 0 or end < start:
-            raise UsageError(f"--alpha {entry[:60]!r} is an empty range; use LO <= HI and STEP > 0.")
-        count = (end - start) / step
-        if count + len(severities) >= MAX_SEVERITIES:
+        severities += _numbers(entry, f"--alpha {entry[:60]!r}")
+        if len(severities) > MAX_SEVERITIES:
             raise UsageError(f"--alpha {entry[:60]!r} has more than {MAX_SEVERITIES} severities; use a larger step.")
-        severities += [round(start + k * step, 12) for k in range(math.floor(count + 1e-9) + 1)]
     return severities
+
+
+def parse_points(texts: Iterable[str]) -> list[dict[str, float]]:
+    """Operating points of `load=1.1` or `load=0.8:1.2:0.1`, each name once: every combination of them."""
+    from itertools import product
+
+    from contingencies.errors import UsageError
+
+    given: dict[str, list[float]] = {}
+    total = 1
+    for text in texts:
+        name, sign, numbers = text.partition("=")
+        name = name.strip()
+        if not sign or not name:
+            raise UsageError(f"--at {text[:60]!r} is not NAME=NUMBER; write a condition such as load=1.1.")
+        if name in given:
+            raise UsageError(f"--at names {name} twice; give each condition once.")
+        given[name] = _numbers(numbers, f"--at {text[:60]!r}")
+        total *= len(given[name])
+        if total > MAX_SEVERITIES:
+            raise UsageError(f"--at {text[:60]!r} makes more than {MAX_SEVERITIES} points; use a larger step.")
+    return [dict(zip(given, values, strict=True)) for values in product(*given.values())]
+
+
+def _numbers(entry: str, label: str) -> list[float]:
+    """A number, or LO:HI:STEP with both ends."""
+    from contingencies.errors import UsageError
+
+    try:
+        numbers = [float(part) for part in entry.split(":")]
+    except ValueError:
+        numbers = []
+    if len(numbers) not in (1, 3) or not all(map(math.isfinite, numbers)):
+        raise UsageError(f"{label} is neither a finite number nor LO:HI:STEP.")
+    if len(numbers) == 1:
+        return numbers
+    start, end, step = numbers
+    if step <= 0 or end < start:
+        raise UsageError(f"{label} is an empty range; use LO <= HI and STEP > 0.")
+    count = (end - start) / step
+    if count >= MAX_SEVERITIES:
+        raise UsageError(f"{label} has more than {MAX_SEVERITIES} severities or values; use a larger step.")
+    return [round(start + k * step, 12) for k in range(math.floor(count + 1e-9) + 1)]
 
 
 accept_worse_option = click.option(

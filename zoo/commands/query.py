@@ -8,10 +8,11 @@ from contingencies.tables import csv_text
 from zoo.commands.options import (
     alias_option,
     alpha_option,
-    at_option,
     csv_option,
     json_option,
+    parse_points,
     parse_severities,
+    points_option,
     registry_options,
     required_option,
 )
@@ -38,7 +39,7 @@ FIELDS = (
 @click.command()
 @click.argument("names", nargs=-1, required=True)
 @alpha_option(required=True)
-@at_option
+@points_option
 @alias_option
 @required_option
 @csv_option("one row per answer")
@@ -62,49 +63,69 @@ def cct(
     NAMES, one without a deployed head has the status no-head and the exit code is 3; the others are answered.
     """
     from contingencies.errors import NotFoundError, Problems
-    from contingencies.points import parse_at
     from registry.query import Registry
 
     check_csv(csv_file, as_json)
-    severities, given = parse_severities(alphas), parse_at(at)
-    where = {"at": given} if given else {}
+    severities, points = parse_severities(alphas), parse_points(at)
     answers: list[dict[str, Any]] = []
     newer: dict[str, int | None] = {}
     silent = Problems()  # names that nobody answers for
     with Registry.open(home, registry) as opened:
         for name in names:
             try:
-                for alpha in severities:
-                    a = opened.cct(name, alpha, alias, **given)
-                    answer = (name, alpha, a.status, a.cct, a.duration, a.error_bound, a.head, a.checkpoint)
-                    values = (*answer, a.contingency_version, a.strict_severities)
-                    answers.append(dict(zip(FIELDS, values, strict=True)) | where)
+                answers += [_answer(opened, name, alpha, alias, given) for given in points for alpha in severities]
                 newer[name] = _newer_version(opened, name, answers)
             except NotFoundError as error:
                 if len(names) == 1:
                     raise
                 silent.found.append(error)
                 nothing = dict.fromkeys(FIELDS) | {"contingency": name, "status": "no-head"}
-                answers += [nothing | {"alpha": alpha} for alpha in severities]
+                answers += [nothing | {"alpha": alpha} | _at(given) for given in points for alpha in severities]
         _judged(opened.home, answers, required_ms)
     for name, version in newer.items():
         if version:
             click.echo(f"Note: {name} version {version} is registered, but an older version's head answers.", err=True)
-    rows = [answer | {f"at_{name}": value for name, value in given.items()} for answer in answers]
-    columns = [*_columns(answers), *(f"at_{name}" for name in given)]
+    columns, rows = _table(answers)
     printed = csv_file is not None and write_csv(csv_file, csv_text(columns, rows))
     if as_json:
         print_json(answers[0] if len(answers) == 1 else answers)
     elif not printed:
-        for given in answers:
-            click.echo(_line(given))
+        for answer in answers:
+            click.echo(_line(answer))
     silent.raise_any()
 
 
-def _columns(answers: list[dict[str, Any]]) -> list[str]:
-    """Columns of the table; those of required times only where there are any."""
+def _answer(registry: "Registry", name: str, alpha: float, alias: str, given: dict[str, float]) -> dict[str, Any]:
+    """One answer; over conditions with its whole operating point, and out of the domain with what that is."""
+    from espinn_moe.condition_head import ConditionHead
+
+    a = registry.cct(name, alpha, alias, **given)
+    values = (name, alpha, a.status, a.cct, a.duration, a.error_bound, a.head, a.checkpoint)
+    answer: dict[str, Any] = dict(zip(FIELDS, (*values, a.contingency_version, a.strict_severities), strict=True))
+    head = registry.deployed(name, alias).head
+    axes = head.axes if isinstance(head, ConditionHead) else ()
+    if isinstance(head, ConditionHead):
+        answer |= _at(dict(zip((axis.name for axis in axes), head.values(given, name), strict=True)))
+    if a.status == "out-of-domain":
+        answer["domain"] = {"alpha": list(head.severity)} | {axis.name: [axis.low, axis.high] for axis in axes}
+    return answer
+
+
+def _at(given: dict[str, float]) -> dict[str, Any]:
+    return {"at": given} if given else {}
+
+
+def _table(answers: list[dict[str, Any]]) -> tuple[list[str], list[dict[str, Any]]]:
+    """Columns and rows; those of required times and conditions only where there are any."""
     judged = any("verdict" in answer for answer in answers)
-    return [*FIELDS, *(("required_s", "verdict", "margin_s") if judged else ())]
+    conditions = dict.fromkeys(name for answer in answers for name in answer.get("at", {}))
+    columns = [*FIELDS, *(("required_s", "verdict", "margin_s") if judged else ())]
+    rows = [
+        {key: value for key, value in answer.items() if key in columns}
+        | {f"at_{name}": value for name, value in answer.get("at", {}).items()}
+        for answer in answers
+    ]
+    return [*columns, *(f"at_{name}" for name in conditions)], rows
 
 
 def _newer_version(registry: "Registry", name: str, answers: list[dict[str, Any]]) -> int | None:
@@ -160,7 +181,9 @@ def _line(answer: dict[str, Any]) -> str:
     )
     origin = f"[head {answer['head']} from {source}, version {answer['contingency_version']}{seldom}]"
     if answer["status"] != "finite":
-        return f"{start}{answer['status']}{_verdict_words(answer)}  {origin}"
+        ranges = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in answer.get("domain", {}).items())
+        known = f" (the domain is {ranges})" if ranges else ""
+        return f"{start}{answer['status']}{known}{_verdict_words(answer)}  {origin}"
     bound = answer["error_bound_s"]
     within = "" if bound is None else f", 95 % within +- {1e3 * bound:.3g} ms"
     lasting = f"fault may last {1e3 * answer['duration_s']:.3f} ms{within} (CCT {answer['cct_s']:.6f} s)"

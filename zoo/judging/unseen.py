@@ -42,13 +42,11 @@ def unseen_boundaries(surrogate: Surrogate, member: int = 0) -> tuple[Boundary, 
     return learned_boundary(surrogate, alpha, member, HARD), reference_boundary(operators, alpha)
 
 
-def unseen_points(
-    surrogate: Surrogate, family: OperatorFamily, member: int = 0, count: int = POINTS, seed: int = POINTS_SEED
-) -> tuple[Boundary, Boundary]:
+def unseen_points(surrogate: Surrogate, family: OperatorFamily, member: int = 0) -> tuple[Boundary, Boundary]:
     """Hard CCTs of one member and of the fast ODE at random severities and operating points."""
     assert isinstance(surrogate, Chained)
     axes = (*family.axes, Axis("severity", *family.base.severity))
-    drawn = np.random.default_rng(seed).uniform(*limits_of(axes), (count, len(axes)))
+    drawn = np.random.default_rng(POINTS_SEED).uniform(*limits_of(axes), (POINTS, len(axes)))
     alpha, conditions = drawn[:, -1], drawn[:, :-1]
     return point_boundary(surrogate, alpha, conditions, member), reference_points(family, alpha, conditions)
 
