@@ -49,6 +49,7 @@ COMMANDS = {  # name -> module of zoo.commands that holds it
     "simulate": "simulate",
     "reference-cct": "simulate",
     "sensitivity": "sensitivity",
+    "surface": "surface",
 }
 
 

@@ -130,3 +130,29 @@ def test_the_pipeline_deploys_heads_over_conditions(home):
 def test_a_one_shot_model_refuses_conditions_in_one_sentence(home):
     done = invoke(home, "train", "es-pinn", NAME, "--steps", "1", "--no-mlflow")
     assert isinstance(done.exception, UsageError) and "use es-pinn-chained or moe-chained" in str(done.exception)
+
+
+def test_a_surface_is_the_same_whoever_draws_it_or_nearly(home):
+    over = ("--alpha", "0.95", "--over", "load,generation.2", "--points", "3", "--json")
+    true, learned, answered = (
+        json.loads(run(home, "surface", NAME, *over, "--source", source)) for source in ("reference", "1", "head")
+    )
+    assert true["source"] == "fast ODE" and learned["source"] == "checkpoint 1" and len(true["points"]) == 9
+    for a, b in zip(true["points"], answered["points"], strict=True):
+        assert (a["load"], a["generation.2"]) == (b["load"], b["generation.2"])
+        if a["cct_s"] is not None and b["cct_s"] is not None:
+            assert abs(a["cct_s"] - b["cct_s"]) < 0.1  # tiny trainings are poor
+    assert any(point["error_bound_s"] is not None for point in answered["points"])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--over", "wind"), "it has load, generation.2"),
+        (("--over", "load,load"), "two different ones"),
+        (("--over", "load", "--source", "both"), "is not reference, head or the number"),
+    ],
+)
+def test_a_surface_over_nothing_that_varies_is_refused(home, options, words):
+    done = invoke(home, "surface", NAME, "--alpha", "0.9", *options)
+    assert isinstance(done.exception, UsageError) and words in str(done.exception)

@@ -11,6 +11,7 @@ from zoo.commands.output import print_json
 if TYPE_CHECKING:
     from contingencies.network import Float
     from contingencies.operator_family import OperatorFamily
+    from espinn_moe.chained import Chained
 
 STEPS = {"MW": 10.0, "": 0.01}  # what people call a small change: 10 MW, one hundredth of a factor or position
 
@@ -115,23 +116,31 @@ def _reference(family: "OperatorFamily", alpha: float, values: "Float") -> "tupl
     return cct, np.concatenate([[by_alpha], by_condition])
 
 
-def _learned(
-    name: str, checkpoint: int, home: str, registry: str | None, alpha: float, values: "Float"
-) -> "tuple[float, Float]":
-    import numpy as np
-
+def surrogate_over_conditions(name: str, checkpoint: int, home: str, registry: str | None) -> "tuple[Chained, int]":
+    """A trained surrogate that sees conditions, and which of its members a contingency is."""
     from contingencies.errors import UsageError
     from espinn_moe.chained import Chained
-    from espinn_moe.condition_boundary import point_boundary, point_gradient
     from zoo.commands.boundary import load_surrogate
 
     loaded, _ = load_surrogate(name, checkpoint, home, registry)
     surrogate = loaded.surrogate
     if not isinstance(surrogate, Chained) or not surrogate.axes:
         raise UsageError(f"checkpoint {checkpoint} knows no conditions; train one for {name} as it is now.")
-    found = point_boundary(surrogate, np.array([alpha]), values[None], loaded.member)
+    return surrogate, loaded.member
+
+
+def _learned(
+    name: str, checkpoint: int, home: str, registry: str | None, alpha: float, values: "Float"
+) -> "tuple[float, Float]":
+    import numpy as np
+
+    from contingencies.errors import UsageError
+    from espinn_moe.condition_boundary import point_boundary, point_gradient
+
+    surrogate, member = surrogate_over_conditions(name, checkpoint, home, registry)
+    found = point_boundary(surrogate, np.array([alpha]), values[None], member)
     cct = _finite(float(found.cct[0]), found.status[0])
-    gradient = point_gradient(surrogate, alpha, values, cct, loaded.member)
+    gradient = point_gradient(surrogate, alpha, values, cct, member)
     if gradient.by_alpha is None or gradient.by_condition is None:
         raise UsageError("the margin hardly depends on the clearing instant there; choose another severity or point.")
     return cct, np.array([gradient.by_alpha, *gradient.by_condition])

@@ -5,20 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from contingencies.network import Float
 from contingencies.points import Axis
-from espinn_moe.condition_head import ConditionHead
+from zoo.judging.surfaces import Surface
+from zoo.plots import new_figure
 
-GRID = 121  # points per axis of a surface
-RIGHT_CENSORED = 1  # index into the statuses of a head
+ISO_LINES = 8
+HATCHES = {"right-censored": ("//", "stable throughout the window"), "left-censored": ("xx", "unstable throughout")}
+UNKNOWN = "..", "uncertain"  # what a head says so close to the edge that its own error decides
 
 
 def plot_tornado(changes: Sequence[tuple[str, float]], title: str) -> Any:
     """Bars of what each change (words, ms) does to the CCT, largest on top."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6.5, 1.0 + 0.4 * len(changes)), layout="constrained")
-    axes = figure.subplots()
+    figure, axes = new_figure(height=1.0 + 0.4 * len(changes))
     values = [value for _, value in changes]
     axes.barh(range(len(changes)), values, color=["C3" if value < 0 else "C0" for value in values])
     axes.set_yticks(range(len(changes)), [words for words, _ in changes])
@@ -29,57 +27,59 @@ def plot_tornado(changes: Sequence[tuple[str, float]], title: str) -> Any:
     return figure
 
 
-def plot_surface(head: ConditionHead, alpha: float, over: tuple[str, str], title: str) -> Any:
-    """Critical fault duration over two conditions with iso-lines; the censored region is hatched."""
-    from matplotlib.figure import Figure
+def plot_surface(surface: Surface) -> Any:
+    """Critical fault duration over two conditions with iso-lines; regions without a number are hatched."""
+    from matplotlib.patches import Patch
 
-    across, up = (_axis(head, name) for name in over)
-    x, y = np.linspace(across.low, across.high, GRID), np.linspace(up.low, up.high, GRID)
-    points = np.broadcast_to(np.array(head.own), (GRID, GRID, len(head.axes))).copy()
-    points[..., _place(head, over[0])], points[..., _place(head, over[1])] = np.meshgrid(x, y)
-    cct, code = head.answers(np.array(alpha), points)
-    figure = Figure(figsize=(6.5, 4.8), layout="constrained")
-    axes = figure.subplots()
-    axes.contourf(x, y, (code == RIGHT_CENSORED).astype(float), levels=[0.5, 1.5], colors="none", hatches=["//"])
-    if np.isfinite(cct).any():
-        shown = axes.contourf(x, y, 1e3 * (cct - head.t_f), levels=24)
-        lines = axes.contour(x, y, 1e3 * (cct - head.t_f), levels=8, colors="k", linewidths=0.6)
+    figure, axes = new_figure(height=4.8)
+    (x, y), duration = surface.values, surface.duration_ms.T
+    handles = []
+    for status, (hatch, words) in {**HATCHES, "uncertain": UNKNOWN}.items():
+        here = np.asarray(surface.status.T == status)
+        if here.any():  # drawn below the numbers, and as far as they reach
+            axes.contourf(x, y, here.astype(float), levels=[1e-3, 1.5], colors=["0.92"], hatches=[hatch])
+            handles.append(Patch(facecolor="0.92", edgecolor="k", hatch=hatch, label=words))
+    if np.isfinite(duration).sum() > 3:
+        shown = axes.contourf(x, y, duration, levels=24)
+        lines = axes.contour(x, y, duration, levels=ISO_LINES, colors="k", linewidths=0.6)
         axes.clabel(lines, fontsize=7)
-        figure.colorbar(shown, label="critical fault duration, ms")
-    axes.set_xlabel(_label(across))
-    axes.set_ylabel(_label(up))
-    axes.set_title(f"{title} (hatched: stable throughout the window)", fontsize=9)
+        figure.colorbar(shown, label="critical fault duration (ms)")
+    axes.set_xlim(x[0], x[-1])
+    axes.set_ylim(y[0], y[-1])
+    axes.set_xlabel(_label(surface.axes[0]))
+    axes.set_ylabel(_label(surface.axes[1]))
+    axes.set_title(_title(surface), fontsize=9)
+    if handles:
+        axes.legend(handles=handles, fontsize=8)
     return figure
 
 
-def plot_along(head: ConditionHead, alpha: float, over: str, title: str) -> Any:
-    """Critical fault duration along one condition, with its bound; as along a line for the position."""
-    from matplotlib.figure import Figure
-
-    axis = _axis(head, over)
-    x = np.linspace(axis.low, axis.high, 2 * GRID)
-    points = np.tile(np.array(head.own), (len(x), 1))
-    points[:, _place(head, over)] = x
-    cct, _, bound = head.bounded_answers(np.array(alpha), points)
-    duration: Float = 1e3 * (cct - head.t_f)
-    figure = Figure(figsize=(6.5, 3.6), layout="constrained")
-    axes = figure.subplots()
+def plot_along(surface: Surface) -> Any:
+    """Critical fault duration along one condition, with its bound; along the line for the position."""
+    figure, axes = new_figure(height=3.6)
+    x, duration = surface.values[0], surface.duration_ms
     axes.plot(x, duration)
-    axes.fill_between(x, duration - 1e3 * bound, duration + 1e3 * bound, alpha=0.3)
-    axes.set_xlabel(_label(axis))
-    axes.set_ylabel("critical fault duration, ms")
-    axes.set_title(title, fontsize=9)
+    if surface.bound is not None:
+        axes.fill_between(x, duration - 1e3 * surface.bound, duration + 1e3 * surface.bound, alpha=0.3, label="bound")
+    for status, (_, words) in HATCHES.items():
+        here = np.asarray(surface.status == status)
+        if here.any():
+            axes.plot(x[here], np.full(here.sum(), 0.0), "_", color="0.5", transform=axes.get_xaxis_transform(),
+                      clip_on=False, label=words)  # fmt: skip
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(fontsize=8)
+    axes.set_xlim(x[0], x[-1])
+    axes.set_xlabel(_label(surface.axes[0]))
+    axes.set_ylabel("critical fault duration (ms)")
+    axes.set_title(_title(surface), fontsize=9)
+    axes.grid(alpha=0.3)
     return figure
 
 
-def _place(head: ConditionHead, name: str) -> int:
-    return [axis.name for axis in head.axes].index(name)
-
-
-def _axis(head: ConditionHead, name: str) -> Axis:
-    head.values({name: 0.0})  # names the conditions there are when this is none of them
-    return head.axes[_place(head, name)]
+def _title(surface: Surface) -> str:
+    fixed = f", {surface.fixed}" if surface.fixed else ""
+    return f"{surface.contingency}, severity {surface.alpha:g}{fixed} [{surface.source}]"
 
 
 def _label(axis: Axis) -> str:
-    return f"{axis.name}{f', {axis.unit}' if axis.unit else ''}"
+    return f"{axis.name}{f' ({axis.unit})' if axis.unit else ''}"

@@ -45,3 +45,24 @@ def test_the_sensitivity_is_the_slope_between_two_points(tmp_path):
     assert [abs(row["ms"]) for row in found["changes"]] == sorted(
         (abs(r["ms"]) for r in found["changes"]), reverse=True
     )
+
+
+def test_the_cct_along_a_line_is_drawn_and_tabled(tmp_path):
+    along, picture = str(Path(EXAMPLE).parent / "ieee30-line-position.yaml"), tmp_path / "along.png"
+    done = run(
+        tmp_path, "surface", along, "--alpha", "0.9", "--over", "position", "--points", "3", "--plot", str(picture)
+    )
+    assert done.exit_code == 0, done.exception or done.output
+    assert picture.stat().st_size > 5000 and len(done.stdout.splitlines()) == 5
+    middle = json.loads(run(tmp_path, "reference-cct", along, "--alpha", "0.9", "--json").stdout)
+    assert f"{1e3 * middle['duration_s']:.3f}" in done.stdout
+
+
+def test_a_surface_marks_where_every_clearing_instant_is_stable(tmp_path):
+    picture = tmp_path / "surface.svg"
+    options = ("--alpha", "0.8", "--over", "load,generation.2", "--points", "3", "--plot", str(picture))
+    done = run(tmp_path, "surface", EXAMPLE, *options)
+    assert done.exit_code == 0, done.exception or done.output
+    light, _, heavy = done.stdout.splitlines()[2:]
+    assert ">" in light.split() and ">" not in heavy.split()
+    assert picture.stat().st_size > 5000
