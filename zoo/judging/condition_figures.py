@@ -35,7 +35,7 @@ def plot_surface(surface: Surface) -> Any:
     (x, y), duration = surface.values, surface.duration_ms.T
     handles = []
     for status, (hatch, words) in {**HATCHES, "uncertain": UNKNOWN}.items():
-        here = np.asarray(surface.status.T == status)
+        here = np.asarray(surface.status.transpose() == status)
         if here.any():  # drawn below the numbers, and as far as they reach
             axes.contourf(x, y, here.astype(float), levels=[1e-3, 1.5], colors=["0.92"], hatches=[hatch])
             handles.append(Patch(facecolor="0.92", edgecolor="k", hatch=hatch, label=words))
