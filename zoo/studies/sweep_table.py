@@ -59,6 +59,8 @@ class Summary:
     rmse_delta_std: float
     rmse_omega: float
     rmse_omega_std: float
+    rmse_delta_decisive: float  # means only
+    rmse_omega_decisive: float
     cct_mae_ms: float | None
     cct_mae_ms_std: float | None
     cct_max_ms: float | None  # the largest of all seeds
@@ -86,6 +88,8 @@ def _summary(rows: list[SweepRow]) -> Summary:
     return Summary(
         rows[0].method, rows[0].fraction, len(rows),
         float(np.mean(delta)), spread(delta), float(np.mean(omega)), spread(omega),
+        float(np.mean([row.rmse_delta_decisive for row in rows])),
+        float(np.mean([row.rmse_omega_decisive for row in rows])),
         float(np.mean(cct)) if cct else None, spread(cct) if cct else None, max(largest) if largest else None,
         float(np.mean([row.status_errors for row in rows])), rows[0].parameters,
         float(np.mean([row.training_s for row in rows])), float(np.mean([row.steps for row in rows])),
@@ -93,17 +97,20 @@ def _summary(rows: list[SweepRow]) -> Summary:
 
 
 def table_text(summaries: Sequence[Summary]) -> str:
-    """The table for people."""
+    """The table for people; 'decisive' errors end when the separation passes 1.5 pi."""
     lines = [
         f"{'method':17} {'fraction':>8} {'seeds':>5} {'RMSE delta rad':>20} {'RMSE omega 1e-4 pu':>20} "
-        f"{'CCT MAE ms':>18} {'max ms':>8} {'status':>6} {'parameters':>10} {'train s':>8} {'steps':>7}"
+        f"{'decisive':>15} {'CCT MAE ms':>18} {'max ms':>8} "
+        f"{'status':>6} {'parameters':>10} {'train s':>8} {'steps':>7}"
     ]
     for s in summaries:
         cct = "-" if s.cct_mae_ms is None else _over_seeds(s.cct_mae_ms, s.cct_mae_ms_std, 4, s.seeds)
+        decisive = f"{s.rmse_delta_decisive:.4f} {1e4 * s.rmse_omega_decisive:.3f}"
         largest = "-" if s.cct_max_ms is None else f"{s.cct_max_ms:.3f}"
         lines.append(
             f"{s.method:17} {s.fraction:8g} {s.seeds:5} {_over_seeds(s.rmse_delta, s.rmse_delta_std, 4, s.seeds):>20} "
-            f"{_over_seeds(1e4 * s.rmse_omega, 1e4 * s.rmse_omega_std, 3, s.seeds):>20} {cct:>18} {largest:>8} "
+            f"{_over_seeds(1e4 * s.rmse_omega, 1e4 * s.rmse_omega_std, 3, s.seeds):>20} "
+            f"{decisive:>15} {cct:>18} {largest:>8} "
             f"{s.status_errors:6.1f} {s.parameters:10} {s.training_s:8.0f} {s.steps:7.0f}"
         )
     return "\n".join(lines)

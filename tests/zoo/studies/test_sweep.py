@@ -88,6 +88,8 @@ def test_the_table_has_means_and_spreads_over_seeds(tmp_path, members, trainings
     (summary,) = summarise(rows)
     assert (summary.seeds, summary.cct_mae_ms, summary.cct_mae_ms_std) == (3, pytest.approx(1.0), 0.0)
     assert "1.0000 +- 0.0000" in table_text([summary])
+    decisive = rows[0].rmse_delta_decisive, 1e4 * rows[0].rmse_omega_decisive
+    assert f"{decisive[0]:.4f} {decisive[1]:.3f}" in table_text([summary])
 
 
 @pytest.mark.parametrize(
