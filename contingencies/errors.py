@@ -5,8 +5,11 @@ the command line prints it as it stands. Several mistakes that are found togethe
 with a sentence on each line.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
+
+MOST_COMPARED = 2000  # names that a misspelt one is compared with: some milliseconds
 
 
 class ZooError(Exception):
@@ -83,3 +86,9 @@ class Problems:
         kind = SpecError if any(isinstance(error, SpecError) for error in self.found) else NotFoundError
         sentences = dict.fromkeys(sentence for error in self.found for sentence in error.sentences)
         raise kind("\n".join(sentences)) from None
+
+
+def did_you_mean(word: str, names: Iterable[str]) -> str:
+    """The end of a sentence that names what a user may have meant; empty where nothing is near."""
+    close = get_close_matches(word[:100], list(names)[:MOST_COMPARED], n=2, cutoff=0.6)
+    return f" Did you mean {' or '.join(close)}?" if close else ""

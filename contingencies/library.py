@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from contingencies.documents import Document, FieldPath, dotted, read_documents, validate
-from contingencies.errors import NotFoundError, Problems, SpecError, ZooError
+from contingencies.errors import NotFoundError, Problems, SpecError, ZooError, did_you_mean
 from contingencies.files import read_regular
 from contingencies.records import Record
 from contingencies.spec import ContingencySpec, canonical_json, sha256
@@ -176,7 +176,7 @@ class SystemReader:
         if reference not in shipped and not reference.endswith(SPEC_SUFFIXES):
             raise NotFoundError(
                 f"system {reference[:100]!r} is not shipped; use one of {', '.join(shipped)}, "
-                "or the path of a system file (.yaml)."
+                f"or the path of a system file (.yaml).{did_you_mean(reference, shipped)}"
             )
         path = shipped.get(reference) or (relative_to or Path()) / reference
         if path not in self._read:
@@ -286,7 +286,7 @@ def load_contingency(reference: str) -> Contingency:
     if not reference.endswith(SPEC_SUFFIXES):
         raise NotFoundError(
             f"contingency {reference[:100]!r} is not known; 'cct-zoo contingencies' lists those there are, "
-            "or give the path of a YAML file."
+            f"or give the path of a YAML file.{did_you_mean(reference, shipped)}"
         )
     found = load_contingencies(Path(reference))
     if len(found) != 1:

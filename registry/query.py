@@ -249,6 +249,12 @@ class Registry:
             self._forget(stamp)
         return self._current.get((name, alias)) or self._look_up(name, alias)
 
+    def domain(self, name: str, alias: str = PRODUCTION) -> dict[str, tuple[float, float]]:
+        """Where the deployed head answers: the range of severities, and of each condition."""
+        head = self.deployed(name, alias).head
+        axes = head.axes if isinstance(head, ConditionHead) else ()
+        return {"alpha": head.severity} | {axis.name: (axis.low, axis.high) for axis in axes}
+
     def head(self, record: HeadRecord) -> AnyHead:
         """A stored head, deployed or not; each is read and verified once."""
         key = (record.id, record.digest)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import func, select, tuple_
 from sqlalchemy.orm import Session
 
-from contingencies.errors import ConflictError, NotFoundError
+from contingencies.errors import MOST_COMPARED, ConflictError, NotFoundError, did_you_mean
 from registry.engine import Database
 from registry.records import ContingencyRecord, SystemRecord
 from registry.schema import ContingencyRow, SystemRow
@@ -120,9 +120,10 @@ def find_in(session: Session, reference: str) -> ContingencyRow:
         statement = statement.where(ContingencyRow.version == version)
     row = session.scalar(statement.order_by(ContingencyRow.version.desc()).limit(1))
     if row is None:
+        names = session.scalars(select(ContingencyRow.name).distinct().limit(MOST_COMPARED))
         raise NotFoundError(
             f"contingency {reference[:120]!r} is not registered; 'cct-zoo contingencies' lists those there are, "
-            "'cct-zoo register-contingency' adds one."
+            f"'cct-zoo register-contingency' adds one.{did_you_mean(name, names)}"
         )
     return row
 

@@ -21,7 +21,7 @@ STORED = (  # what is printed of a stored number
 )  # fmt: skip
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo benchmark case30-accuracy --budget quick")
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--seeds", type=click.IntRange(1, 100), default=1, show_default=True, help="Seeds 0, 1, ... of each.")
 @click.option(

@@ -45,7 +45,7 @@ def load_surrogate(name: str, checkpoint: int | None, home: str, registry: str |
         return load_checkpoint(name, checkpoint, opened)
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo boundary ieee30-line-3-4-restore --reference fast --plot boundary.png")
 @click.argument("name")
 @checkpoint_option
 @severities_option

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from espinn_moe.certificate import CertificateRow
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo certify ieee30-line-3-4-restore --reference fast")
 @click.argument("name")
 @checkpoint_option
 @severities_option

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 SHOWN = 4  # members named in a line of text
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo checkpoints ieee30-line-3-4-restore")
 @click.argument("name", required=False)
 @click.option("--limit", type=ROW_NUMBER, default=100, show_default=True, help="The newest so many.")
 @registry_options

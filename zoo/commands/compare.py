@@ -7,7 +7,7 @@ from zoo.commands.output import print_json
 from zoo.commands.progress import progress
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo compare ieee30-line-3-4-restore --alpha 0.93")
 @click.argument("names", nargs=-1, required=True)
 @alpha_option("the middle of the finite range")
 @alias_option

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 reason_option = click.option("--reason", default="", help="Why, for the record.")
 
 
-@click.command()
+@click.command(epilog='Example: cct-zoo deploy ieee30-line-3-4-restore --reason "first head"')
 @click.argument("name")
 @click.option("--head", "head_id", type=ROW_NUMBER, help="Number of the head; default: the newest.")
 @alias_option
@@ -77,7 +77,7 @@ def _evidence(row: "DeploymentRecord") -> str:
     return f": error {1e3 * mean:.3g} ms, largest {1e3 * largest:.3g} ms, against the strict ODE at {places}"
 
 
-@click.command()
+@click.command(epilog='Example: cct-zoo rollback ieee30-line-3-4-restore --reason "wrong network"')
 @click.argument("name")
 @alias_option
 @reason_option
@@ -92,7 +92,7 @@ def rollback(name: str, alias: str, reason: str, home: str, registry: str | None
     _print_change(row, "restored", as_json)
 
 
-@click.command()
+@click.command(epilog='Example: cct-zoo retire ieee30-line-3-4-restore --reason "line removed"')
 @click.argument("name")
 @alias_option
 @reason_option
@@ -118,7 +118,7 @@ def _print_change(row: "DeploymentRecord", verb: str, as_json: bool, changed: bo
         )
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo history ieee30-line-3-4-restore")
 @click.argument("name")
 @click.option("--alias", help="Only this alias; default: all.")
 @registry_options

@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from zoo.commands.options import json_option, registry_options
-from zoo.commands.output import print_json
+from zoo.commands.output import print_json, report_lines
 
 if TYPE_CHECKING:
     from contingencies.library import System
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo systems")
 @json_option
 def systems(as_json: bool) -> None:
     """List the shipped systems."""
@@ -36,7 +36,7 @@ def systems(as_json: bool) -> None:
         click.echo(f"{system.name:9} {len(system.spec.machines.units):3} machines  {system.spec.description}")
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo contingencies")
 @registry_options
 @json_option
 def contingencies(home: str, registry: str | None, as_json: bool) -> None:
@@ -104,7 +104,7 @@ def _registered(home: str, registry: str | None) -> list[dict[str, Any]]:
     ]
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo show ieee30-line-3-4-restore")
 @click.argument("name")
 @registry_options
 @json_option
@@ -181,23 +181,10 @@ def _registration(sha256: str, home: str, registry: str | None) -> dict[str, Any
 
 
 def _print_report(report: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        print_json(report)
-        return
-    for key, value in report.items():
-        if isinstance(value, list) and value and isinstance(value[0], dict):
-            click.echo(f"{key}:")
-            for row in value:
-                click.echo("  " + ", ".join(f"{name} {entry}" for name, entry in row.items()))
-        elif isinstance(value, dict):
-            click.echo(f"{key}:")
-            for name, entry in value.items():
-                click.echo(f"  {name}: {entry}")
-        else:
-            click.echo(f"{key}: {value}")
+    print_json(report) if as_json else click.echo("\n".join(report_lines(report)))
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo schema > contingency.schema.json")
 @click.option("--system", "of_system", is_flag=True, help="The schema of system files instead of contingency files.")
 @json_option
 def schema(of_system: bool, as_json: bool) -> None:

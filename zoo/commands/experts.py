@@ -9,7 +9,7 @@ from zoo.commands.output import print_json
 from zoo.commands.progress import progress
 
 
-@click.command("add-expert")
+@click.command("add-expert", epilog="Example: cct-zoo add-expert 1 ieee30-bus-3-trip --fraction 0.1")
 @click.argument("checkpoint", type=ROW_NUMBER)
 @click.argument("name")
 @data_options("Part of NAME's training scenarios.")
@@ -69,7 +69,7 @@ def add_expert(
     click.echo(f"  {row.name} v{row.version}  CCT error {error}; the other members answer exactly as before")
 
 
-@click.command("remove-expert")
+@click.command("remove-expert", epilog="Example: cct-zoo remove-expert 1 ieee30-bus-3-trip")
 @click.argument("checkpoint", type=ROW_NUMBER)
 @click.argument("name")
 @registry_options

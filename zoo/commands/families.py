@@ -40,7 +40,10 @@ def left_out_report(left_out: "Sequence[LeftOut]") -> list[dict[str, str]]:
     return [{"place": item.name, "reason": item.reason} for item in left_out]
 
 
-@click.command("generate-contingencies")
+@click.command(
+    "generate-contingencies",
+    epilog="Example: cct-zoo generate-contingencies ieee39 --fault line --clearing remove-line --output family",
+)
 @click.argument("system")
 @recipe_options()
 @severity_option
@@ -88,7 +91,7 @@ def generate_contingencies(
     print_left_out(family.left_out)
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo screen wscc9 --fault line --clearing remove-line --required-ms 200")
 @click.argument("system")
 @recipe_options()
 @click.option("--alpha", type=FINITE, default=1.0, show_default=True, help="Severity; 1 is the whole fault.")

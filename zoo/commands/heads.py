@@ -57,7 +57,7 @@ def _head_line(report: dict[str, Any]) -> str:
     )
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo distill ieee30-line-3-4-restore --source latest")
 @click.argument("name")
 @click.option(
     "--source", default="reference", show_default=True, help="reference, latest, or the number of a checkpoint."
@@ -129,7 +129,7 @@ def distill(
         click.echo(f"Note: 'deploy' would refuse head {head.id}: {'; '.join(found.objections)}.", err=True)
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo heads ieee30-line-3-4-restore")
 @click.argument("name", required=False)
 @click.option("--limit", type=ROW_NUMBER, default=100, show_default=True, help="Show at most so many, newest first.")
 @registry_options

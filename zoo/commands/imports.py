@@ -17,7 +17,9 @@ SHOWN = 10  # warnings that are printed
 existing_file = click.Path(path_type=Path)
 
 
-@click.command("import")
+@click.command(
+    "import", epilog="Example: cct-zoo import docs/examples/coast9.raw docs/examples/coast9.dyr --output coast"
+)
 @click.argument("network", type=existing_file)
 @click.argument("dyr", type=existing_file, required=False)
 @click.option(
@@ -84,7 +86,10 @@ def _report(imported: "Imported") -> dict[str, Any]:
     }
 
 
-@click.command("import-contingencies")
+@click.command(
+    "import-contingencies",
+    epilog="Example: cct-zoo import-contingencies docs/examples/coast9.con --system coast9.yaml --output faults.yaml",
+)
 @click.argument("con", type=existing_file)
 @click.option("--system", required=True, help="A shipped system, or the path of a system file.")
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), required=True, help="YAML file to write.")

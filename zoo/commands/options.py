@@ -17,8 +17,8 @@ LARGEST = 1e12  # no quantity of a grid, and no duration, comes near it
 class Finite(click.FloatRange):
     """A number that is finite and lies in a range; NaN, which passes every comparison, is refused."""
 
-    def __init__(self, low: float = -LARGEST, high: float = LARGEST) -> None:
-        super().__init__(low, high)
+    def __init__(self, low: float = -LARGEST, high: float = LARGEST, above: bool = False) -> None:
+        super().__init__(low, high, min_open=above)  # above: the lower end is left out
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number: float = click.FLOAT.convert(value, param, ctx)
@@ -31,6 +31,7 @@ class Finite(click.FloatRange):
 
 
 FINITE = Finite()
+FRACTION = Finite(0.0, 1.0, above=True)
 ROW_NUMBER = click.IntRange(1, 2**31 - 1)  # what both databases can number
 JOBS = click.IntRange(1, 10_000)
 
@@ -101,7 +102,7 @@ family_options = together(
 def data_options(fraction: str = "Part of the training scenarios.") -> Decorator:
     """--fraction and --seed."""
     return together(
-        click.option("--fraction", type=FINITE, default=1.0, show_default=True, help=fraction),
+        click.option("--fraction", type=FRACTION, default=1.0, show_default=True, help=fraction),
         click.option("--seed", type=click.IntRange(0, 2**31), default=0, show_default=True, help="Weights and data."),
     )
 

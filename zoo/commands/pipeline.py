@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from zoo.heads.pipeline import PipelineResult
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo pipeline --system ieee39 --fault line --clearing remove-line --fraction 0.2")
 @click.argument("names", nargs=-1)
 @click.option(
     "--system", metavar="NAME", help="A whole system: its registered contingencies, or a family made by --fault."

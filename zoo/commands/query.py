@@ -36,7 +36,7 @@ FIELDS = (
 )
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo cct ieee30-line-3-4-restore --alpha 0.93")
 @click.argument("names", nargs=-1, required=True)
 @alpha_option(required=True)
 @points_option
@@ -60,7 +60,8 @@ def cct(
 
     The CCT is an instant on the simulation clock; the duration is how long the fault may last. With a required time,
     given here or set in the registry, each answer says whether protection is fast enough. Of several
-    NAMES, one without a deployed head has the status no-head and the exit code is 3; the others are answered.
+    NAMES, one without a deployed head has the status no-head and the exit code is 3; the others are answered. So it
+    is 3 where a severity or condition is out of a head's domain, unless --json or --csv tell the status.
     """
     from contingencies.errors import NotFoundError, Problems
     from registry.query import Registry
@@ -93,6 +94,8 @@ def cct(
         for answer in answers:
             click.echo(_line(answer))
     silent.raise_any()
+    if not (as_json or csv_file) and any("domain" in row for row in answers):
+        raise click.exceptions.Exit(NotFoundError.exit_code)  # whoever reads no status reads the exit code
 
 
 def _answer(registry: "Registry", name: str, alpha: float, alias: str, given: dict[str, float]) -> dict[str, Any]:
@@ -107,7 +110,7 @@ def _answer(registry: "Registry", name: str, alpha: float, alias: str, given: di
     if isinstance(head, ConditionHead):
         answer |= _at(dict(zip((axis.name for axis in axes), head.values(given, name), strict=True)))
     if a.status == "out-of-domain":
-        answer["domain"] = {"alpha": list(head.severity)} | {axis.name: [axis.low, axis.high] for axis in axes}
+        answer["domain"] = registry.domain(name, alias)
     return answer
 
 

@@ -7,7 +7,9 @@ from zoo.commands.output import print_json
 from zoo.commands.progress import progress
 
 
-@click.command("register-contingency")
+@click.command(
+    "register-contingency", epilog="Example: cct-zoo register-contingency ieee30-line-3-4-restore my-faults.yaml"
+)
 @click.argument("files", nargs=-1, required=True)
 @registry_options
 @json_option

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 STEPS = {"MW": 10.0, "": 0.01}  # what people call a small change: 10 MW, one hundredth of a factor or position
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo sensitivity ieee30-line-3-4-restore --alpha 0.93")
 @click.argument("name")
 @click.option("--alpha", type=FINITE, required=True, help="Severity.")
 @at_option

@@ -6,7 +6,7 @@ from zoo.commands.options import Finite, json_option, registry_options
 from zoo.commands.output import print_json
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo serve --port 8420")
 @click.option(
     "--host", default="127.0.0.1", show_default=True, help="Address to listen on; others than loopback need a token."
 )

@@ -36,7 +36,7 @@ reference_option = click.option(
 )
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo simulate ieee30-line-3-4-restore --alpha 0.93 --t-c 0.73 --plot trajectory.png")
 @click.argument("name")
 @click.option("--alpha", type=FINITE, required=True, help="Severity.")
 @click.option("--t-c", type=FINITE, required=True, help="Clearing instant on the simulation clock, s.")
@@ -90,7 +90,7 @@ def simulate(
     )
 
 
-@click.command("reference-cct")
+@click.command("reference-cct", epilog="Example: cct-zoo reference-cct ieee30-line-3-4-restore --alpha 0.93")
 @click.argument("name")
 @alpha_option()
 @at_option

@@ -24,7 +24,7 @@ def _numbers(text: str, kind: Any, what: str) -> tuple[Any, ...]:
         raise UsageError(f"--{what} {text[:60]!r} is not a list of numbers; separate them by commas.") from None
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo sweep --system ieee30 --fractions 0.1,1.0 --seeds 1 --output sweep")
 @click.option("--fractions", default="0.1,0.2,0.5,1.0", show_default=True, help="Parts of the training scenarios.")
 @click.option(
     "--methods",

@@ -16,7 +16,7 @@ def token() -> None:
     """Make, list and revoke the tokens of 'cct-zoo serve'."""
 
 
-@token.command()
+@token.command(epilog="Example: cct-zoo token create control-room --role read")
 @click.argument("name")
 @click.option(
     "--role",
@@ -41,7 +41,7 @@ def create(name: str, role: str, days: float, home: str, registry: str | None, a
     click.echo(secret)
 
 
-@token.command("list")
+@token.command("list", epilog="Example: cct-zoo token list")
 @registry_options
 @json_option
 def list_tokens(home: str, registry: str | None, as_json: bool) -> None:
@@ -58,7 +58,7 @@ def list_tokens(home: str, registry: str | None, as_json: bool) -> None:
         click.echo(f"{one.name}  {one.role}  {one.state}  until {_day(one)}")
 
 
-@token.command()
+@token.command(epilog="Example: cct-zoo token revoke control-room")
 @click.argument("name")
 @registry_options
 @json_option

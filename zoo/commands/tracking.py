@@ -6,7 +6,7 @@ from zoo.commands.options import Finite, json_option, registry_options
 from zoo.commands.output import print_json
 
 
-@click.command("sync-runs")
+@click.command("sync-runs", epilog="Example: cct-zoo sync-runs")
 @click.option(
     "--stale-minutes",
     type=Finite(0, 1e9),
@@ -31,7 +31,7 @@ def sync_runs(stale_minutes: float, home: str, registry: str | None, as_json: bo
         click.echo(f"{len(done.runs)} runs, {done.records} records sent")
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo ui")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--port", type=click.IntRange(1, 65535), default=5000, show_default=True, help="Port to listen on.")
 @registry_options

@@ -100,7 +100,7 @@ def send_to_mlflow(home: str, registry: str | None, wanted: bool) -> None:
             click.echo(f"Warning: {synced.warning}", err=True)
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo models")
 @json_option
 def models(as_json: bool) -> None:
     """List the surrogates of the zoo with their parameter counts on six machines (IEEE 30)."""
@@ -124,7 +124,7 @@ def models(as_json: bool) -> None:
         click.echo(f"{row['model']:22s} {row['parameters']:>9,}  {row['dtype']}  {row['form']:8s}  {row['summary']}")
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo train es-pinn-chained ieee30-line-3-4-restore --fraction 0.1")
 @click.argument("model")
 @click.argument("name")
 @training_options
@@ -136,10 +136,15 @@ def train(model: str, name: str, home: str, registry: str | None, as_json: bool,
     NAME. Ctrl-C saves: the same command resumes.
     """
     from registry.query import Registry
-    from zoo.facade.learning import train as train_model
+    from zoo.lookup import find_registered
+    from zoo.surrogates.catalogue import entry_of
 
+    entry_of(model)
     resume, mlflow = options.pop("resume"), options.pop("mlflow")
     with Registry.open(home, registry, create=True) as opened, progress(f"{model} {name}") as display:
+        find_registered(opened.home, name)  # a name that is not known is told before torch is loaded
+        from zoo.facade.learning import train as train_model
+
         found = train_model(model, name, registry=opened, resume=resume, report=display, say=display.say, **options)
     report = trained_report(found.request, list(found.members), found.trained)
     send_to_mlflow(home, registry, mlflow)

@@ -10,7 +10,7 @@ from zoo.commands.progress import progress
 from zoo.commands.train import print_trained, send_to_mlflow, stage_report
 
 
-@click.command("train-moe")
+@click.command("train-moe", epilog="Example: cct-zoo train-moe --system ieee30 --fraction 0.1")
 @family_options
 @click.option(
     "--model",
@@ -74,7 +74,7 @@ def train_moe(
         print_trained(report)
 
 
-@click.command("train-separate")
+@click.command("train-separate", epilog="Example: cct-zoo train-separate --system ieee30 --fraction 0.1")
 @family_options
 @click.option("--model", default="es-pinn-chained", show_default=True, help="A model for one contingency.")
 @training_options

@@ -8,7 +8,7 @@ from zoo.commands.options import Finite, json_option, registry_options
 from zoo.commands.output import print_json
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo verify")
 @registry_options
 @json_option
 def verify(home: str, registry: str | None, as_json: bool) -> None:
@@ -34,7 +34,7 @@ def verify(home: str, registry: str | None, as_json: bool) -> None:
         )
 
 
-@click.command()
+@click.command(epilog="Example: cct-zoo gc --delete")
 @click.option("--delete", is_flag=True, help="Really remove; without it, only say what would be removed.")
 @click.option("--heads", is_flag=True, help="Also heads that were never deployed and have a newer one.")
 @click.option(

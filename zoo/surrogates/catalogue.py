@@ -7,15 +7,15 @@ numbers of the paper are its defaults. Adding a surrogate means one file and one
 import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
-
-import torch
+from typing import TYPE_CHECKING, Any, Literal
 
 from contingencies.errors import NotFoundError, UsageError
 from contingencies.operators import PhaseOperators
-from espinn_moe.surrogate import EventSurrogate, Scenarios, Surrogate
-from espinn_moe.train import Objective
 from zoo.surrogates.budgets import RESIDUALS, Form, Residual
+
+if TYPE_CHECKING:  # a name is checked before torch is loaded
+    from espinn_moe.surrogate import Scenarios, Surrogate
+    from espinn_moe.train import Objective
 
 DTYPES = ("float32", "float64")
 WHOLE_SHARE = 0.5  # of post-clearing windows taken after synchronism was lost, without focus
@@ -112,7 +112,7 @@ def list_models() -> list[str]:
     return list(CATALOGUE)
 
 
-def create_model(name: str, members: Sequence[PhaseOperators], seed: int = 0, **settings: Any) -> Surrogate:
+def create_model(name: str, members: Sequence[PhaseOperators], seed: int = 0, **settings: Any) -> "Surrogate":
     """An untrained surrogate.
 
     Parameters
@@ -126,6 +126,10 @@ def create_model(name: str, members: Sequence[PhaseOperators], seed: int = 0, **
     settings
         Builder arguments that replace the catalogue's.
     """
+    import torch
+
+    from espinn_moe.surrogate import Surrogate
+
     entry = entry_of(name)
     if settings.get("dtype", "float64") not in DTYPES:
         raise UsageError(f"dtype {settings['dtype']!r} is not known; use {' or '.join(DTYPES)}.")
@@ -140,13 +144,13 @@ def create_model(name: str, members: Sequence[PhaseOperators], seed: int = 0, **
 
 def make_objective(
     name: str,
-    surrogate: Surrogate,
-    scenarios: Sequence[Scenarios],
+    surrogate: "Surrogate",
+    scenarios: "Sequence[Scenarios]",
     *,
     focus: bool = True,
     residual: Residual | None = None,
     **options: Any,
-) -> Objective:
+) -> "Objective":
     """What a surrogate of this name is trained on.
 
     Parameters
@@ -169,6 +173,7 @@ def make_objective(
     from espinn_moe.chained import Chained
     from espinn_moe.losses import TrajectoryObjective
     from espinn_moe.shooting import ShootingObjective
+    from espinn_moe.surrogate import EventSurrogate
     from espinn_moe.window_losses import WindowObjective
 
     chosen = {**entry_of(name).objective, **options}
