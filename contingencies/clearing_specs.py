@@ -21,7 +21,9 @@ class RemoveLine(Record):
 
     action: Literal["remove-line"]
     line: tuple[BusNumber, BusNumber] | None = Field(None, description="the line to open; default: the faulted line")
-    circuit: Annotated[int, Field(ge=1, le=99)] | None = None
+    circuit: Annotated[int, Field(ge=1, le=99)] | None = Field(
+        None, description="number of the circuit, needed only where circuits run in parallel"
+    )
 
     @model_validator(mode="after")
     def _circuit_of_a_line(self) -> "RemoveLine":

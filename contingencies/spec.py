@@ -63,7 +63,7 @@ class ContingencySpec(Record):
     added_later = frozenset({"conditions"})
 
     name: Name
-    description: Text = ""
+    description: Text = Field("", description="a sentence for people; not part of the identity")
     system: Annotated[str, Field(min_length=1, max_length=1000)] = Field(
         description="name of a shipped system, or path of a system file relative to this file"
     )

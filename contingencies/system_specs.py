@@ -59,7 +59,7 @@ class Machines(Record):
     added_later = frozenset({"static"})
 
     base: Literal["system", "machine"] = Field(description="base of H, x_d and D")
-    units: tuple[Machine, ...] = Field(min_length=1)
+    units: tuple[Machine, ...] = Field(min_length=1, description="the machines, one entry each")
     static: tuple[tuple[BusNumber, Annotated[str, Field(max_length=20)]], ...] | None = Field(
         None,
         max_length=100_000,
@@ -94,7 +94,7 @@ class SystemFields(Record):
     """What every description of a system has besides its machines."""
 
     name: Name
-    description: Text = ""
+    description: Text = Field("", description="a sentence for people; not part of the identity")
     network: NetworkSource
     base_mva: Power = Field(
         100.0,

@@ -1,7 +1,10 @@
 """The documents are true: every command they show runs and prints what is shown."""
 
+import contextlib
+import io
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -9,76 +12,84 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-NUMBER = re.compile(r"(?<![\w.])-?\d+\.?\d*(?:e[-+]?\d+)?(?![\w.]*[a-z_]\w)", re.IGNORECASE)
-TOLERANCE = 2e-3  # relative: last digits differ between machines
+import cli
+from tests.documents import DOCUMENTS, ROOT, follows, same, steps_of
+
+QUOTED = re.compile(r"'[^']*'|\"[^\"$]*\"")
+SHELL = re.compile(r"[|&;<>$`*]|^\w+=")  # what only a shell understands
 
 
-def sessions():
-    """(document, [(command, expected lines), ...]) for each document with console blocks."""
-    for document in DOCUMENTS:
-        steps = []
-        for block in re.findall(r"```console\n(.*?)```", document.read_text(), re.DOTALL):
-            for line in block.splitlines():
-                if line.startswith("$ "):
-                    steps.append((line[2:], []))
-                elif steps:
-                    steps[-1][1].append(line)
-        if steps:
-            yield document, steps
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty working folder with the examples of the documents and a home of its own."""
+    shutil.copytree(ROOT / "docs" / "examples", tmp_path / "docs" / "examples")
+    monkeypatch.chdir(tmp_path)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    settings = {"CCT_ZOO_HOME": str(tmp_path / ".cct-zoo"), "COLUMNS": "120", "PATH": path, "LOKY_MAX_CPU_COUNT": "1"}
+    for name, value in settings.items():  # one process: starting workers would cost more than they save
+        monkeypatch.setenv(name, value)
+    return tmp_path
 
 
-def same(shown: str, printed: str) -> bool:
-    """Whether two lines say the same, numbers compared as numbers and blanks folded; '...' ends a line early."""
-    if shown.endswith(" ..."):
-        shown = shown.removesuffix(" ...")
-        printed = " ".join(printed.split()[: len(shown.split())])
-    skeletons = [" ".join(NUMBER.sub("0", line).split()) for line in (shown, printed)]
-    if skeletons[0] != skeletons[1]:
-        return False
-    pairs = zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True)
-    return all(abs(float(a) - float(b)) <= TOLERANCE * max(abs(float(a)), 1e-3) for a, b in pairs)
+def needs_shell(command: str) -> bool:
+    """Whether a command has parts that only a shell understands, quoted words aside."""
+    return bool(SHELL.search(QUOTED.sub("", command)))
 
 
-def follows(shown: list[str], printed: list[str]) -> str | None:
-    """None when `shown` is `printed` with gaps only where it says '...', else the line that is missing."""
-    position, gap = 0, False
-    for line in shown:
-        if line.strip() == "...":
-            gap = True
+def run(command: str, monkeypatch) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error; a plain call of the zoo runs in this process."""
+    words = [] if needs_shell(command) else shlex.split(command)
+    if words[:1] != ["cct-zoo"]:
+        done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=300, check=False)
+        return done.returncode, done.stdout, done.stderr
+    monkeypatch.setattr(sys, "argv", words)
+    code, out, err = 0, io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            cli.main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+    return code, out.getvalue(), err.getvalue()
+
+
+@pytest.mark.parametrize(
+    "document", [each for each in DOCUMENTS if any(not s.reason for s in steps_of(each))], ids=lambda path: path.name
+)
+def test_every_command_of_a_document_runs_and_prints_what_is_shown(folder, monkeypatch, document):
+    names: dict[str, object] = {"__name__": "document"}
+    for step in steps_of(document):
+        if step.reason:
             continue
-        while position < len(printed) and not same(line, printed[position]):
-            if not gap:
-                return line
-            position += 1
-        if position == len(printed):
-            return line
-        position, gap = position + 1, False
-    return None
+        if step.language == "python":
+            with contextlib.redirect_stdout(io.StringIO()):
+                exec(compile(step.text, document.name, "exec"), names)
+            continue
+        code, out, err = run(step.text, monkeypatch)
+        assert bool(code) == step.refusal, f"{document.name}: {step.text}\n{err}"
+        printed = (out or err).splitlines()
+        missing = follows(step.shown, printed)
+        assert missing is None, f"{document.name}: {step.text}\nshown: {missing}\nprinted:\n" + "\n".join(printed)
 
 
-@pytest.mark.parametrize(("document", "steps"), list(sessions()), ids=lambda value: getattr(value, "name", ""))
-def test_every_command_of_a_document_runs_and_prints_what_is_shown(tmp_path, document, steps):
-    environment = os.environ | {
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "CCT_ZOO_HOME": str(tmp_path / ".cct-zoo"),
-        "COLUMNS": "120",
-    }
-    if (ROOT / "docs" / "examples").is_dir():
-        shutil.copytree(ROOT / "docs" / "examples", tmp_path / "docs" / "examples")
-    for command, shown in steps:
-        shell = ["bash", "-c", command]
-        done = subprocess.run(
-            shell, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300, check=False
-        )
-        expected_code = 0
-        if shown and shown[0].startswith("Error: "):
-            expected_code = done.returncode or 1  # a refusal that is shown must be a refusal
-        assert done.returncode == expected_code, f"{document.name}: {command}\n{done.stderr}"
-        printed = (done.stdout if expected_code == 0 else done.stderr).splitlines()
-        missing = follows(shown, printed)
-        assert missing is None, f"{document.name}: {command}\nshown: {missing}\nprinted:\n" + "\n".join(printed)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_commands_that_take_too_long_for_a_test_are_accepted_by_the_command_line(document):
+    for step in steps_of(document):
+        if not step.reason or not step.text.startswith("cct-zoo ") or needs_shell(step.text) or "..." in step.text:
+            continue
+        name, *arguments = shlex.split(step.text)[1:]
+        command = cli.zoo.get_command(None, name)
+        assert command is not None, step.text
+        command.make_context(name, arguments)  # refuses options and values that it does not know
+
+
+def test_every_figure_of_a_document_is_drawn_by_a_command_that_it_names():
+    for document in DOCUMENTS:
+        text = document.read_text()
+        code = re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL)
+        for figure in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
+            name = Path(figure).name
+            named = any(name in part or f"{Path(figure).parent.name}" in part for part in code)
+            assert named, f"{document.name} does not say which command draws {figure}"
 
 
 def test_links_between_documents_lead_somewhere():

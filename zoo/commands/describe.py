@@ -186,12 +186,17 @@ def _print_report(report: dict[str, Any], as_json: bool) -> None:
 
 @click.command(epilog="Example: cct-zoo schema > contingency.schema.json")
 @click.option("--system", "of_system", is_flag=True, help="The schema of system files instead of contingency files.")
+@click.option("--table", is_flag=True, help="The fields as a Markdown table for people.")
 @json_option
-def schema(of_system: bool, as_json: bool) -> None:
+def schema(of_system: bool, table: bool, as_json: bool) -> None:
     """Print the JSON Schema of contingency files, for editors."""
-    del as_json  # a schema is JSON either way
+    from contingencies.field_tables import field_table
     from contingencies.library import json_schema
     from contingencies.spec import ContingencySpec
     from contingencies.system_specs import SystemDocument
 
-    click.echo(json_schema(SystemDocument if of_system else ContingencySpec))
+    record = SystemDocument if of_system else ContingencySpec
+    if table and not as_json:
+        click.echo(field_table(record), nl=False)
+    else:
+        click.echo(json_schema(record))
