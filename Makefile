@@ -9,13 +9,13 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 export MLFLOW_DISABLE_TELEMETRY ?= true
 
-.PHONY: setup quickstart demo test lint types unit format clean
+.PHONY: setup quickstart demo docs test lint types unit format clean
 
 setup: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,cluster,service,formats]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,cluster,docs,formats,service]"
 	touch $(INSTALLED)
 
 quickstart: setup
@@ -23,6 +23,9 @@ quickstart: setup
 
 demo: quickstart
 	CCT_ZOO_HOME=quickstart $(BIN)/cct-zoo serve
+
+docs: setup  # the site: build/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 test: setup lint types unit
 

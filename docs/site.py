@@ -18,10 +18,12 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Links to the pages above lead within the site."""
+    """Links to the pages above lead within the site, and so do those to the one-page report."""
     for name, target in PAGES.items():
         markdown = markdown.replace(f"](../{name})", f"]({target})")
-    return markdown
+    if page.file.src_uri == "report/README.md":
+        return markdown.replace("](index.html)", "](README.md)")
+    return markdown.replace("](report/index.html)", "](report/README.md)")
 
 
 def _linked(text: str) -> str:

@@ -13,6 +13,9 @@ from pathlib import Path
 import pytest
 
 import cli
+from contingencies.field_tables import field_rows, field_table
+from contingencies.spec import ContingencySpec
+from contingencies.system_specs import SystemDocument
 from tests.documents import DOCUMENTS, ROOT, follows, same, steps_of
 
 QUOTED = re.compile(r"'[^']*'|\"[^\"$]*\"")
@@ -121,3 +124,10 @@ def test_the_comparison_of_shown_and_printed_lines_can_fail():
     assert not same("CCT 0.68011 s ...", "CCT 0.78012 s [fast]")
     assert follows(["a", "...", "d"], ["a", "b", "c", "d"]) is None
     assert follows(["a", "d"], ["a", "b", "c", "d"]) == "d"
+
+
+@pytest.mark.parametrize(("options", "record"), [((), ContingencySpec), (("--system",), SystemDocument)])
+def test_the_tables_of_fields_are_those_of_the_models_that_check_the_files(options, record):
+    command = " ".join(["cct-zoo schema", *options, "--table"])
+    assert field_table(record) in (ROOT / "docs" / "fields.md").read_text(), f"put the table of '{command}' there"
+    assert all(row.meaning for row in field_rows(record)), "a field has no description"
