@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from contingencies.field_tables import field_rows, field_table
 from contingencies.spec import ContingencySpec
 from contingencies.system_specs import SystemDocument
 from tests.documents import DOCUMENTS, ROOT, follows, same, steps_of
+from zoo.paper import ENTRIES
 
 QUOTED = re.compile(r"'[^']*'|\"[^\"$]*\"")
 SHELL = re.compile(r"[|&;<>$`*]|^\w+=")  # what only a shell understands
@@ -88,10 +90,9 @@ def test_commands_that_take_too_long_for_a_test_are_accepted_by_the_command_line
 def test_every_figure_of_a_document_is_drawn_by_a_command_that_it_names():
     for document in DOCUMENTS:
         text = document.read_text()
-        code = re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL)
+        words = " ".join(re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL)).replace("`", " ").split()
         for figure in re.findall(r"!\[[^\]]*\]\(([^)]+)\)", text):
-            name = Path(figure).name
-            named = any(name in part or f"{Path(figure).parent.name}" in part for part in code)
+            named = any(fnmatch(Path(figure).name, Path(word).name) for word in words if "." in word)
             assert named, f"{document.name} does not say which command draws {figure}"
 
 
@@ -131,3 +132,22 @@ def test_the_tables_of_fields_are_those_of_the_models_that_check_the_files(optio
     command = " ".join(["cct-zoo schema", *options, "--table"])
     assert field_table(record) in (ROOT / "docs" / "fields.md").read_text(), f"put the table of '{command}' there"
     assert all(row.meaning for row in field_rows(record)), "a field has no description"
+
+
+def test_every_measured_figure_names_a_command_that_exists_and_a_commit():
+    rows = [line for line in (ROOT / "docs" / "measured.md").read_text().splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 15
+    for row in rows:
+        what, _, command, commit = (cell.strip() for cell in row.strip("| ").split("|"))
+        script = re.search(r"`python (benchmarks/\S+\.py)", command)
+        entry = re.search(r"`cct-zoo benchmark (\S+?)[ `]", command)
+        exists = (ROOT / script[1]).is_file() if script else entry is not None and entry[1] in ENTRIES
+        assert exists, f"{what}: {command} prints no figure"
+        assert re.fullmatch(r"[0-9a-f]{7,40}", commit), f"{what}: {commit!r} is not a commit"
+
+
+def test_every_figure_of_the_readme_stands_in_measured():
+    prose = re.sub(r"```.*?```|`[^`\n]*`", "", (ROOT / "README.md").read_text(), flags=re.DOTALL)
+    measured = (ROOT / "docs" / "measured.md").read_text()
+    figures = re.findall(r"(?<![\w.])\d[\d.,]*(?:x\b| ?(?:ms|µs|us|s|%|million|times)\b)", prose)
+    assert not [figure for figure in figures if figure not in measured]
