@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 SHORT = {"right-censored": ">", "left-censored": "<", "uncertain": "?"}  # in a table over two conditions
 
 
-@click.command(epilog="Example: cct-zoo surface docs/examples/ieee30-operating-points.yaml --alpha 0.9 --over load,generation.2")
+@click.command(
+    epilog="Example: cct-zoo surface docs/examples/ieee30-operating-points.yaml --alpha 0.9 --over load,generation.2"
+)
 @click.argument("name")
 @click.option("--alpha", type=FINITE, required=True, help="Severity.")
 @click.option("--over", required=True, metavar="A[,B]", help="One condition or two, as position or load,generation.2.")
