@@ -7,7 +7,7 @@ one thread. `--minutes 0` leaves out the surrogate, `--queries` is the number be
 
 import argparse
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from contingencies.operators import compile_contingency, compile_members
 from contingencies.point_references import expected_points, reference_points
 from contingencies.points import Point
 from contingencies.references import reference_cct
+from contingencies.stability import Boundary
 from espinn_moe.chained import Chained
 from espinn_moe.condition_boundary import point_boundary
 from espinn_moe.condition_bounds import draw_answered, draw_rows
@@ -32,6 +33,7 @@ from zoo.surrogates.datasets import training_set
 
 REPORT_SEED = 90_001  # recipes were chosen on seeds 12345 and 99
 STATUS_ROWS = 2000
+RIVAL_CCTS = 10_000
 CONDITIONS = {"load": (0.8, 1.2), "generation": {"2": (10.0, 70.0)}}
 
 
@@ -59,9 +61,12 @@ def main() -> None:
         figures |= surrogate_figures(members[0], family, options)
     began = time.process_time()
     head, _, _ = distill_points(reference_points_source(family), family, strict=0)
-    print(f"head: {head.parameters} parameters, distilled in {time.process_time() - began:.0f} s")
-    figures |= head_figures(head, family, options.queries, options.seed)
-    rivals(family, head, contingency)
+    spent = time.process_time() - began
+    print(f"head: {head.parameters} parameters, asked, fitted and calibrated in {spent:.0f} s")
+    queries = Queries.of(head, family, options.queries, options.seed)
+    figures |= head_figures(head, family, queries, options.seed)
+    rivals(family, head, queries, spent)
+    simulation(family, contingency)
     for name, (value, unit) in figures.items():
         print(f"figure {name} {value:.6g} {unit}")
 
@@ -89,11 +94,34 @@ def surrogate_figures(operators, family: OperatorFamily, options: argparse.Names
     return {"op_surrogate_mae_ms": (error.mean(), "ms"), "op_surrogate_max_ms": (error.max(), "ms")}
 
 
-def head_figures(head: ConditionHead, family: OperatorFamily, queries: int, seed: int) -> dict[str, tuple[float, str]]:
+@dataclass(frozen=True)
+class Queries:
+    """Rows that a head answers with a number, and the truth there."""
+
+    alpha: np.ndarray
+    points: np.ndarray
+    truth: Boundary
+
+    @staticmethod
+    def of(head: ConditionHead, family: OperatorFamily, count: int, seed: int) -> "Queries":
+        alpha, points = draw_answered(head, count, seed)
+        return Queries(alpha, points, expected_points(family, alpha, points, head.answers(alpha, points)[0]))
+
+    @property
+    def rows(self) -> np.ndarray:
+        return np.column_stack([self.alpha, self.points])[self.truth.finite]
+
+    @property
+    def cct(self) -> np.ndarray:
+        return self.truth.cct[self.truth.finite]
+
+
+def head_figures(
+    head: ConditionHead, family: OperatorFamily, queries: Queries, seed: int
+) -> dict[str, tuple[float, str]]:
     """Errors, coverage and speed of a head."""
-    alpha, points = draw_answered(head, queries, seed)
+    alpha, points, truth = queries.alpha, queries.points, queries.truth
     cct, _, bound = head.bounded_answers(alpha, points)
-    truth = expected_points(family, alpha, points, cct)
     error = np.where(truth.finite, np.abs(cct - truth.cct), np.inf)
     covered, distance = error <= bound, head.inputs(alpha, points)[1]
     tenth = np.searchsorted(np.quantile(distance, np.linspace(0.1, 0.9, 9)), distance)
@@ -101,7 +129,7 @@ def head_figures(head: ConditionHead, family: OperatorFamily, queries: int, seed
     error = error[truth.finite]
     print(
         f"head: mean {1e3 * error.mean():.4f} ms, P95 {1e3 * np.quantile(error, 0.95):.4f}, "
-        f"max {1e3 * error.max():.4f} over {len(error)} of {queries} queries that it answers with a number"
+        f"max {1e3 * error.max():.4f} over {len(error)} of {len(alpha)} queries that it answers with a number"
     )
     widths = " ".join(f"{1e3 * b:.3f}" for b in np.quantile(bound, (0.05, 0.5, 0.95)))
     print(f"head: bounds (5, 50, 95 %) of {widths} ms cover {covered.mean():.4f}, "
@@ -123,44 +151,66 @@ def head_figures(head: ConditionHead, family: OperatorFamily, queries: int, seed
     }  # fmt: skip
 
 
-def rivals(family: OperatorFamily, head: ConditionHead, contingency) -> None:
-    """What a user would do instead: a plain regression of the same number of CCTs, and the ODE with a power flow."""
-    alpha, points = draw_rows(head, 10_000, 7)  # about as many CCTs for a fit as the head had
-    truth = reference_points(family, alpha, points)
-    mine = truth.finite
-    half = int(mine.sum()) // 2
-    x, y = np.column_stack([alpha, points])[mine], truth.cct[mine]
-    unseen = x[half:], y[half:]
-    cct, _ = head.answers(unseen[0][:, 0], unseen[0][:, 1:])
-    print(f"on the same {len(unseen[1])} rows: head {1e3 * np.nanmean(np.abs(cct - unseen[1])):.4f} ms mean")
+def rivals(family: OperatorFamily, head: ConditionHead, queries: Queries, seconds: float) -> None:
+    """Regressions of CCT from severity and conditions, given as long as the head took, at the same queries."""
     try:
-        from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
+        from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestRegressor
         from sklearn.neural_network import MLPRegressor
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import StandardScaler
     except ImportError:
         print("scikit-learn is not installed: no regressions")
-    else:
-        for name, model in {
-            "random forest": RandomForestRegressor(300, random_state=0),
-            "gradient boosting": GradientBoostingRegressor(n_estimators=800, max_depth=4, random_state=0),
-            "plain MLP": make_pipeline(
-                StandardScaler(), MLPRegressor((64, 64), max_iter=4000, tol=1e-7, random_state=0)
-            ),
-        }.items():
-            began = time.process_time()
-            model.fit(x[:half], y[:half])
-            spent = time.process_time() - began
-            off = 1e3 * np.abs(model.predict(unseen[0]) - unseen[1])
-            one = _per_call(lambda model=model: model.predict(unseen[0][:1]), 50)
-            errors = f"{off.mean():.4f} ms mean, P95 {np.quantile(off, 0.95):.4f}, max {off.max():.4f}"
-            print(f"{name}: {errors}; {half} CCTs, {spent:.0f} s, {1e6 * one:.0f} us a query")
-    names = tuple(axis.name for axis in family.axes)
+        return
+    began = time.process_time()
+    known = Queries.of(head, family, RIVAL_CCTS, 7)
+    asking = time.process_time() - began
+    print(
+        f"rivals learn from {len(known.cct)} CCTs, {asking:.0f} s of the ODE; with the fit they may take {seconds:.0f} s"
+    )
+    for name, model in {
+        "random forest": RandomForestRegressor(500, random_state=0),
+        "gradient boosting": HistGradientBoostingRegressor(
+            max_iter=6000, learning_rate=0.05, max_leaf_nodes=31, random_state=0
+        ),
+        "plain MLP": _Timed(MLPRegressor(hidden_layer_sizes=(64, 64), random_state=0), seconds - asking),
+    }.items():
+        began = time.process_time()
+        model.fit(known.rows, known.cct)
+        spent = time.process_time() - began
+        off = 1e3 * np.abs(model.predict(queries.rows) - queries.cct)
+        one = _per_call(lambda model=model: model.predict(queries.rows[:1]), 20)
+        began = time.process_time()
+        model.predict(queries.rows)
+        speed = len(queries.cct) / (time.process_time() - began)
+        print(f"{name}: {off.mean():.4f} ms mean, P95 {np.quantile(off, 0.95):.4f}, max {off.max():.4f}; fitted in "
+              f"{spent:.0f} s, {1e6 * one:.0f} us a query, {speed:.3g} a second; no status, no bound")  # fmt: skip
 
-    def simulated() -> None:
-        reference_cct(compile_contingency(contingency, Point(names, (1.05, 35.0))), 0.9)
 
-    print(f"fast ODE with a power flow: {1e3 * _per_call(simulated, 20):.1f} ms a query")
+class _Timed:
+    """A network that goes on learning, pass by pass, until its time is over."""
+
+    def __init__(self, network, seconds: float) -> None:
+        self.network, self.seconds = network, seconds
+
+    def fit(self, x, y):
+        self.inputs, self.output = (x.mean(0), x.std(0)), (y.mean(), y.std())
+        began = time.process_time()
+        while time.process_time() - began < self.seconds:
+            self.network.partial_fit(self._scaled(x), (y - self.output[0]) / self.output[1])
+
+    def predict(self, x):
+        return self.output[0] + self.output[1] * self.network.predict(self._scaled(x))
+
+    def _scaled(self, x):
+        return (x - self.inputs[0]) / self.inputs[1]
+
+
+def simulation(family: OperatorFamily, contingency) -> None:
+    """What the compiled ODE takes for one query, with a power flow or with the interpolated operators."""
+    names, at = tuple(axis.name for axis in family.axes), (1.05, 35.0)
+    solved = _per_call(lambda: reference_cct(compile_contingency(contingency, Point(names, at)), 0.9), 20)
+    smooth = _per_call(lambda: reference_cct(family.operators_at(np.array(at)), 0.9), 50)
+    print(
+        f"fast ODE: {1e3 * solved:.1f} ms a query with a power flow, {1e3 * smooth:.1f} ms with interpolated operators"
+    )
 
 
 def _per_call(call, count: int) -> float:
