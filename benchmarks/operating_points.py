@@ -162,9 +162,7 @@ def rivals(family: OperatorFamily, head: ConditionHead, queries: Queries, second
     began = time.process_time()
     known = Queries.of(head, family, RIVAL_CCTS, 7)
     asking = time.process_time() - began
-    print(
-        f"rivals learn from {len(known.cct)} CCTs, {asking:.0f} s of the ODE; with the fit they may take {seconds:.0f} s"
-    )
+    print(f"rivals: {len(known.cct)} CCTs in {asking:.0f} s of the ODE; {seconds:.0f} s with the fit, as the head had")
     for name, model in {
         "random forest": RandomForestRegressor(500, random_state=0),
         "gradient boosting": HistGradientBoostingRegressor(

@@ -22,7 +22,7 @@ from contingencies.formats.tables import SLACK, Float, Int
 from contingencies.library import Contingency
 from contingencies.network import Network, known_buses
 from contingencies.operating_point import network_at
-from contingencies.points import OWN_POINT, Axis, Point, check_names, point_at
+from contingencies.points import OWN_POINT, Axis, Point, check_given, point_at
 from contingencies.power_flow import PowerFlow, Solution
 from contingencies.spec import LineFault
 
@@ -115,7 +115,7 @@ def point_networks(contingency: Contingency) -> PointNetworks:
 def point_of(contingency: Contingency, given: Mapping[str, float]) -> Point:
     """The operating point of given conditions; the others have the case's own values, which must be in range."""
     axes = axes_of(contingency)
-    check_names(contingency.name, axes, given)
+    check_given(contingency.name, axes, given)  # before the case is read, which takes seconds
     return point_at(contingency.name, axes, given, point_networks(contingency).own) if axes else OWN_POINT
 
 

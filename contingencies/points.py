@@ -77,19 +77,26 @@ def point_at(name: str, axes: tuple[Axis, ...], given: Mapping[str, float], own:
     own : mapping
         The case's own values.
     """
-    check_names(name, axes, given)
+    check_given(name, axes, given)
     values = []
     for axis in axes:
         value = float(given.get(axis.name, own[axis.name]))
         if not axis.holds(value):
-            if axis.name in given:
-                raise UsageError(f"{name}: {axis.name} = {value:g} is out of its range; it goes from {_range(axis)}.")
             raise UsageError(
                 f"{name}: {axis.name} is not given and the case's own value {value:g} is out of its range, "
                 f"{_range(axis)}; give {axis.name}."
             )
         values.append(value)
     return Point(tuple(axis.name for axis in axes), tuple(values))
+
+
+def check_given(name: str, axes: tuple[Axis, ...], given: Mapping[str, float]) -> None:
+    """Refuse conditions that a contingency does not have, and values out of their ranges."""
+    check_names(name, axes, given)
+    for axis in axes:
+        if axis.name in given and not axis.holds(given[axis.name]):
+            value = given[axis.name]
+            raise UsageError(f"{name}: {axis.name} = {value:g} is out of its range; it goes from {_range(axis)}.")
 
 
 def check_names(name: str, axes: tuple[Axis, ...], given: Iterable[str]) -> None:
