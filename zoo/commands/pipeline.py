@@ -80,7 +80,18 @@ def pipeline(
     --position to --severity describe the family as those of 'screen' and 'generate-contingencies' do; without
     --position each line is faulted near its more critical end.
     """
-    import torch
+    from zoo.surrogates.catalogue import entry_of
+
+    if model is not None:
+        entry_of(model)
+    fresh, deployment = (
+        options.pop("fresh"),
+        {key: options.pop(key) for key in ("strict", "alias", "reason", "accept_worse")},
+    )
+    family = {key: options.pop(key) for key in (*RECIPE, "severity")}
+    recipe = _family_recipe(names, system, fault, clearing, family)
+
+    import torch  # after what costs nothing to check
 
     from contingencies.errors import GateError
     from registry.home import Home
@@ -94,12 +105,6 @@ def pipeline(
 
     torch.set_num_threads(1)  # two threads on shared cores are slower, and one makes runs reproducible
     executor = make_executor(jobs, cluster)
-    fresh, deployment = (
-        options.pop("fresh"),
-        {key: options.pop(key) for key in ("strict", "alias", "reason", "accept_worse")},
-    )
-    family = {key: options.pop(key) for key in (*RECIPE, "severity")}
-    recipe = _family_recipe(names, system, fault, clearing, family)
     with Home.open(home, registry) as opened:
         rows = members_of(opened, names, system) if recipe is None else _generated(opened, system or "", recipe)
         chosen = model or ("es-pinn-chained" if len(rows) == 1 else "moe-chained")

@@ -40,15 +40,12 @@ def train_moe(
     The checkpoint becomes the one that 'boundary', 'certify' and 'distill --source latest' take for every
     member. Ctrl-C saves: the same command resumes.
     """
-    import torch
-
     from contingencies.errors import UsageError
-    from registry.home import Home
     from zoo.surrogates.budgets import parse_schedule
-    from zoo.training.request import TrainingRequest
-    from zoo.training.series import members_of, train_through
-    from zoo.training.session import Session
+    from zoo.surrogates.catalogue import entry_of
 
+    entry_of(model)
+    fractions = parse_schedule(schedule) if schedule else (options["fraction"],)
     if schedule and context.get_parameter_source("fraction") is click.core.ParameterSource.COMMANDLINE:
         raise UsageError("give either --fraction or --schedule, which goes through several of them.")
     if share_topology and model != "moe-chained":
@@ -56,9 +53,16 @@ def train_moe(
             f"--share-topology needs --model moe-chained: the experts of {model} do not see the state at clearing, so "
             "that one shared by two faults could not tell them apart."
         )
+
+    import torch  # after what costs nothing to check
+
+    from registry.home import Home
+    from zoo.training.request import TrainingRequest
+    from zoo.training.series import members_of, train_through
+    from zoo.training.session import Session
+
     torch.set_num_threads(1)  # two threads on shared cores are slower, and one makes runs reproducible
     resume, mlflow = options.pop("resume"), options.pop("mlflow")
-    fractions = parse_schedule(schedule) if schedule else (options["fraction"],)
     settings = {"share_topology": True} if share_topology else None
     request = TrainingRequest(model=model, settings=settings, **options)
     with Home.open(home, registry) as opened:
@@ -88,19 +92,21 @@ def train_separate(
     **options: Any,
 ) -> None:
     """Train one surrogate per contingency of a family, on the subsets of scenarios that train-moe would use."""
-    import torch
-
     from contingencies.errors import UsageError
-    from registry.home import Home
     from zoo.surrogates.catalogue import entry_of
+
+    if entry_of(model).family:
+        raise UsageError(f"{model} is one model for a family: use train-moe, or name a model for one contingency here.")
+
+    import torch  # after what costs nothing to check
+
+    from registry.home import Home
     from zoo.training.request import TrainingRequest
     from zoo.training.series import members_of, train_each
     from zoo.training.session import Session
 
     torch.set_num_threads(1)  # two threads on shared cores are slower, and one makes runs reproducible
     resume, mlflow = options.pop("resume"), options.pop("mlflow")
-    if entry_of(model).family:
-        raise UsageError(f"{model} is one model for a family: use train-moe, or name a model for one contingency here.")
     request = TrainingRequest(model=model, **options)
     reports = []
     with Home.open(home, registry) as opened:

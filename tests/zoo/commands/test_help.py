@@ -6,7 +6,9 @@ import click
 import pytest
 
 import cli
+from registry.home import Home
 from tests.cases import write_contingency
+from tests.registry.makers import contingency, head, measured
 
 
 def command_of(words):
@@ -51,10 +53,10 @@ def test_a_fraction_that_is_none_is_refused_by_the_option(run, fraction):
 
 
 def test_an_answer_outside_the_domain_names_the_domain_and_its_exit_code(run, tmp_path):
-    home = ("--home", str(tmp_path / "home"))
-    name = "ieee9-mech-g2-restore"
-    assert run("distill", name, "--strict", "1", *home)[0] == 0
-    assert run("deploy", name, "--reason", "first", *home)[0] == 0
+    name, home = "fault-a", ("--home", str(tmp_path / "home"))
+    with Home.open(tmp_path / "home") as opened:
+        opened.add_head(opened.register([contingency(name)])[0].row, head(), measured())
+        opened.deploy(name, reason="first")
     code, out, _ = run("cct", name, "--alpha", "1.5", *home)
     assert code == 3 and "out-of-domain (the domain is alpha 0 to 1)" in out
     code, out, _ = run("cct", name, "--alpha", "1.5", "--json", *home)
