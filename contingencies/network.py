@@ -42,6 +42,8 @@ class Network:
     bus_numbers: Int  # (n_b,) printed numbers
     base_kv: Float  # (n_b,) kV; 0 where the case does not say
     area: Int  # (n_b,)
+    east: Float  # (n_b,) where the case draws the bus, in any unit; NaN where it does not say
+    north: Float  # (n_b,)
     position: dict[int, int]  # printed number -> position; buses joined by a closed switch share one
     V: Complex  # (n_b,) solved voltages, pu
     y_shunt: Complex  # (n_b,) fixed shunts, pu

@@ -64,8 +64,9 @@ def network_at(system: System, live: Case, solution: Solution, unconnected: froz
     _check_plausible(system, live, V, machine_bus, E)
     return Network(
         name=system.name, base_mva=live.base_mva, omega_b=2 * np.pi * system.spec.frequency_hz,
-        bus_numbers=live.buses.number, base_kv=live.buses.base_kv, area=live.buses.area, position=position,
-        V=V, y_shunt=y_shunt, y_load=np.conj(load) / np.abs(V) ** 2, branches=branches, machine_bus=machine_bus,
+        bus_numbers=live.buses.number, base_kv=live.buses.base_kv, area=live.buses.area, east=live.buses.east,
+        north=live.buses.north, position=position, V=V, y_shunt=y_shunt, y_load=np.conj(load) / np.abs(V) ** 2,
+        branches=branches, machine_bus=machine_bus,
         H=H, x_d=x_d, D=D, E=np.abs(E), delta_0=np.angle(E),
     )  # fmt: skip
 

@@ -6,6 +6,7 @@ its power flow is not run. Static generators are constant-power injections.
 """
 
 import contextlib
+import json
 import logging
 import warnings
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import numpy as np
 from contingencies.errors import SpecError
 from contingencies.formats.case import Case
 from contingencies.formats.pandapower_tables import net_of_tables
-from contingencies.formats.tables import ISOLATED, Branches, Buses, Loads, Shunts, Units, table
+from contingencies.formats.tables import ISOLATED, Branches, Buses, Float, Loads, Shunts, Units, table
 
 MAX_BYTES = 500_000_000  # pandapower writes about 1 kB for each bus
 UNKNOWN = ("svc", "tcsc", "ssc", "vsc", "vsc_stacked", "vsc_bipolar")  # elements with equations of their own
@@ -130,11 +131,23 @@ def _buses(net: Any, bus: Any, numbers: dict[Any, int]) -> tuple[Buses, tuple[tu
             merged.append((number, row))
     auxiliary = np.flatnonzero(printed < 0)
     printed[auxiliary] = max(numbers.values(), default=0) + 1 + np.arange(len(auxiliary))
+    east, north = _places(net, {index: int(lookup[index]) for index in numbers}, len(bus))
     kind = np.where(np.isin(bus[:, 1], (1, 2, 3)), bus[:, 1], ISOLATED)
     return table(
         Buses, len(bus), number=printed, kind=kind, base_kv=np.nan_to_num(bus[:, 9]),
-        v=bus[:, 7], angle=np.deg2rad(bus[:, 8]),
+        v=bus[:, 7], angle=np.deg2rad(bus[:, 8]), east=east, north=north,
     ), tuple(merged)  # fmt: skip
+
+
+def _places(net: Any, rows: dict[Any, int], n: int) -> tuple[Float, Float]:
+    """Where the rows of the bus table are drawn: points of GeoJSON; NaN where there is none, or it cannot be read."""
+    places = np.full((2, n), np.nan)
+    for index, text in net.bus.geo.items() if "geo" in net.bus else ():
+        with contextlib.suppress(ValueError, TypeError, KeyError, IndexError):
+            place = [float(value) for value in json.loads(text)["coordinates"][:2]]
+            if index in rows and np.isfinite(place).all() and np.isnan(places[0, rows[index]]):
+                places[:, rows[index]] = place
+    return places[0], places[1]
 
 
 def _branches(net: Any, branch: Any) -> Branches:

@@ -5,6 +5,7 @@ plain JSON, the tables of grid elements are filled with plain values, and everyt
 costs, geography) is left out.
 """
 
+import contextlib
 import json
 from typing import Any
 
@@ -47,7 +48,22 @@ def net_of_tables(text: str) -> Any:
     for name in ("version", "format_version"):  # tells the conversion which steps are due
         if isinstance(tables.get(name), str):
             net[name] = tables[name][:20]
-    return convert_format(net)
+    net = convert_format(net)
+    _add_places(net, tables.get("bus_geodata"))
+    return net
+
+
+def _add_places(net: Any, table: Any) -> None:
+    """Where older files say that buses are, as newer ones do; what cannot be read is left out, for it is only drawn."""
+    if table is None or ("geo" in net.bus and net.bus.geo.notna().any()):
+        return
+    with contextlib.suppress(SpecError, ValueError, TypeError, KeyError):
+        content = _content_of(table, "pandas", "DataFrame", "bus_geodata")
+        content = json.loads(content) if isinstance(content, str) else content
+        x, y = (content["columns"].index(name) for name in ("x", "y"))
+        rows = zip(content["index"], content["data"], strict=True)
+        places = {index: json.dumps({"coordinates": [float(row[x]), float(row[y])]}) for index, row in rows}
+        net.bus["geo"] = [places.get(index) for index in net.bus.index]
 
 
 def _content_of(value: Any, module: str, kind: str, where: str) -> Any:

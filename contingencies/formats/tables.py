@@ -51,6 +51,8 @@ class Buses(Table):
     area: Int  # (n,)
     zone: Int  # (n,)
     name: Text  # (n,) may be empty
+    east: Float  # (n,) where the bus is drawn, in any unit; NaN where the file does not say
+    north: Float  # (n,)
 
     @cached_property
     def _order(self) -> Int:
@@ -132,6 +134,7 @@ DTYPES: dict[Any, Any] = {Bool: np.bool_, Complex: np.complex128, Float: np.floa
 FILLED: dict[str, Any] = {  # what a column holds where a format says nothing
     "kind": PQ, "v": 1.0, "v_set": 1.0, "tap": 1.0, "in_service": True, "is_machine": True, "q_min": -np.inf,
     "q_max": np.inf, "area": 1, "zone": 1, "name": "", "circuit": "", "id": "",
+    "east": np.nan, "north": np.nan,
 }  # fmt: skip
 
 

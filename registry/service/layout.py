@@ -1,7 +1,8 @@
 """Where the buses of a network are drawn: the same network always looks the same.
 
-Stress majorisation (Gansner, Koren and North 2004): distances on paper follow the number of branches between two
-buses. It starts from classical scaling, whose signs are fixed, so nothing is random.
+A case that says where its buses are is drawn that way. Otherwise stress majorisation (Gansner, Koren and North 2004)
+makes distances on paper follow the number of branches between two buses. It starts from classical scaling, whose signs
+are fixed, so nothing is random.
 """
 
 import numpy as np
@@ -12,11 +13,50 @@ from contingencies.network import Network
 
 SMALL = 400  # buses up to which every pair is looked at often
 ROUNDS, ROUNDS_LARGE = 120, 15
+ENOUGH = 0.75  # of the buses with coordinates; the others have neighbours to be put between
+ROUNDS_BETWEEN = 20
+APART = 0.012  # of the drawing: a bus and a half
 FAR = 1.5  # times the largest distance: that of buses without a path between them
 
 
 def layout(network: Network) -> np.ndarray:
     """Positions (n, 2) of the buses in [0, 1], x to the right and y down; the longer side fills its range."""
+    places = _placed(network)
+    return _stress(network) if places is None else _scaled(_apart(places))
+
+
+def _placed(network: Network) -> np.ndarray | None:
+    """Coordinates of the case, y down; a bus without is put between its neighbours. None when too few have any."""
+    places = np.column_stack([network.east, -network.north])
+    known = np.isfinite(places).all(axis=1)
+    if known.mean() < ENOUGH or np.ptp(places[known], axis=0).max() == 0:
+        return None
+    start, end = network.branches.start, network.branches.end
+    places[~known] = places[known].mean(axis=0)
+    for _ in range(ROUNDS_BETWEEN):  # so many unknown ones in a row
+        total, count = np.zeros_like(places), np.zeros(len(places))
+        for a, b in ((start, end), (end, start)):
+            np.add.at(total, a, places[b])
+            np.add.at(count, a, 1)
+        places[~known] = (total / np.maximum(count, 1)[:, None])[~known]
+    return places
+
+
+def _apart(places: np.ndarray) -> np.ndarray:
+    """Buses at the same place, as those of one substation, a little apart on a circle."""
+    _, group = np.unique(places.round(9), axis=0, return_inverse=True)
+    group = group.ravel()
+    result = places.copy()
+    for one in np.flatnonzero(np.bincount(group) > 1):
+        members = np.flatnonzero(group == one)
+        angle = 2 * np.pi * np.arange(len(members)) / len(members)
+        circle = np.column_stack([np.cos(angle), np.sin(angle)])
+        result[members] += APART * np.ptp(places, axis=0).max() * circle
+    return result
+
+
+def _stress(network: Network) -> np.ndarray:
+    """Positions by stress majorisation."""
     n = network.n_buses
     if n == 1:
         return np.full((1, 2), 0.5)
@@ -60,7 +100,11 @@ def _upright(positions: np.ndarray) -> np.ndarray:
     centred = positions - positions.mean(axis=0)
     _, _, axes = np.linalg.svd(centred, full_matrices=False)
     axes = axes * np.sign(axes[np.arange(2), np.abs(axes).argmax(axis=1)])[:, None]
-    turned = centred @ axes.T
-    low, high = turned.min(axis=0), turned.max(axis=0)
-    result: np.ndarray = (turned - low) / max((high - low).max(), 1e-9)
+    return _scaled(centred @ axes.T)
+
+
+def _scaled(positions: np.ndarray) -> np.ndarray:
+    """Positions in the unit square; the longer side fills it."""
+    low, high = positions.min(axis=0), positions.max(axis=0)
+    result: np.ndarray = (positions - low) / max((high - low).max(), 1e-9)
     return result

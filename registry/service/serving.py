@@ -2,6 +2,7 @@
 
 import contextlib
 import shutil
+import signal
 import socket
 import tempfile
 from pathlib import Path
@@ -38,6 +39,8 @@ def run_server(settings: Settings, workers: int = 1, server: str = "uvicorn") ->
             from registry.service.metrics import use_folder
 
             use_folder(folder)
+        # uvicorn raises the signal that stopped it once more, after it has stopped; an orderly end is no failure.
+        signal.signal(signal.SIGTERM, lambda *_: None)
         (_granian if server == "granian" else _uvicorn)(settings, workers)
     finally:
         if folder is not None:

@@ -52,6 +52,31 @@ def test_a_net_with_many_elements_is_solved_as_pandapower_solves_it(grid):
     assert len(case.merged) > 0  # buses that a closed switch joins
 
 
+def test_places_of_buses_are_read_from_newer_and_older_files():
+    import pandapower.networks
+
+    net = pandapower.networks.case9()
+    newer = written(net)
+    case = read(newer)
+    places = [json.loads(text)["coordinates"] for text in net.bus.geo]
+    np.testing.assert_array_equal(np.column_stack([case.buses.east, case.buses.north]), places)
+    older = written(net)
+    table = json.loads(older["_object"]["bus"]["_object"])
+    at = table["columns"].index("geo")
+    table["columns"].pop(at)
+    for row in table["data"]:
+        row.pop(at)
+    older["_object"]["bus"]["_object"] = json.dumps(table)
+    older["_object"]["bus"]["dtype"].pop("geo", None)
+    where = {"columns": ["x", "y", "coords"], "index": list(net.bus.index)}
+    for data, is_read in (([[*place, None] for place in places], True), ([["here", "there", None]] * 9, False)):
+        older["_object"]["bus_geodata"] = {
+            "_module": "pandas.core.frame", "_class": "DataFrame", "_object": json.dumps(where | {"data": data}),
+        }  # fmt: skip
+        east = read(older).buses.east
+        assert np.array_equal(east, case.buses.east) if is_read else np.isnan(east).all()
+
+
 def test_a_copy_in_json_is_the_shipped_case():
     ours, shipped = read(written(solved_case("case39")), "name"), read_pandapower_case("case39", "name", "grid")
     np.testing.assert_array_equal(bus_matrix(ours).toarray(), bus_matrix(shipped).toarray())

@@ -30,6 +30,32 @@ def test_a_network_is_laid_out_alike_every_time_and_no_two_buses_meet(name: str)
     assert near.mean() < gaps.mean()  # connected buses are closer together than others
 
 
+def test_a_network_is_drawn_where_its_case_says_that_its_buses_are() -> None:
+    network = solve_network(load_system("wscc9"))  # whose file does not say
+    n = network.n_buses
+    angle = 2 * np.pi * np.arange(n) / n
+    east, north = 500.0 + 30.0 * np.cos(angle), 20.0 * np.sin(angle)
+    placed = layout(replace(network, east=east, north=north))
+    expected = np.column_stack([east - east.min(), north.max() - north]) / np.ptp(east)
+    np.testing.assert_allclose(placed, expected, atol=1e-12)  # north is up, the longer side fills the square
+    one_missing = np.where(np.arange(n) == 4, np.nan, east)
+    between = layout(replace(network, east=one_missing, north=north))
+    neighbours = [
+        int(b if a == 4 else a)
+        for a, b in zip(network.branches.start, network.branches.end, strict=True)
+        if 4 in (a, b)
+    ]
+    np.testing.assert_allclose(between[4], between[neighbours].mean(axis=0), atol=1e-9)
+    together = layout(
+        replace(
+            network, east=np.where(np.arange(n) == 5, east[6], east), north=np.where(np.arange(n) == 5, north[6], north)
+        )
+    )
+    assert 0.01 < np.hypot(*(together[5] - together[6])) < 0.05
+    few = np.where(np.arange(n) < 5, np.nan, east)
+    np.testing.assert_array_equal(layout(replace(network, east=few, north=north)), layout(network))
+
+
 def test_a_drawing_is_well_formed_and_marks_every_fault(sqlite_zoo: Zoo) -> None:
     made = world(sqlite_zoo)
     network = solve_network(contingency().system)
