@@ -15,7 +15,7 @@ setup: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,cluster,docs,formats,service]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,cluster,docs,formats,granian,service]"
 	touch $(INSTALLED)
 
 quickstart: setup

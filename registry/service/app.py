@@ -1,5 +1,6 @@
 """The application: the hot query in front, the API and the page behind it, the gateway around all."""
 
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -40,7 +41,10 @@ def create_app(settings: Settings) -> "ASGIApp":
     @asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
         service.answers.start()
+        gc.collect()
+        gc.freeze()  # what is there stays: looking through it again would hold up questions for some 50 ms
         yield
+        gc.unfreeze()
         service.close()
 
     routes = [

@@ -20,7 +20,7 @@ LEVELS = {  # from the worst to the best; the words of the legend
     "tight": f"less than {1e3 * TIGHT_S:.0f} ms of margin (nothing required: shorter than {1e3 * SHORT_S:.0f} ms)",
     "fair": "more than that",
     "stable": "stable at every clearing instant studied",
-    "missing": "no head deployed, or severity out of its domain",
+    "missing": "no head deployed, or severity or operating point not covered by it",
 }
 
 
@@ -75,7 +75,7 @@ def draw(network: Network, positions: np.ndarray, marked: list[Marked]) -> str:
         f'{len(network.branches.start)} branches">',
         _patterns(),
     ]
-    parts += _branches(network, xy)
+    parts += _branches(network, xy, size)
     parts += _machines(network, xy, size)
     parts += _faults(network, xy, size, marked)
     parts += _buses(network, xy, size)
@@ -97,14 +97,22 @@ def _patterns() -> str:
     return f"<defs>{''.join(made)}</defs>"
 
 
-def _branches(network: Network, xy: np.ndarray) -> list[str]:
+def _branches(network: Network, xy: np.ndarray, size: float) -> list[str]:
     parts = []
     branches = network.branches
     for k in range(len(branches.start)):
         a, b = _ends(network, xy, k)
-        kind = "line" if branches.is_line[k] else "transformer"
-        parts.append(f'<path class="branch {kind}" d="{_path(a, b)}"/>')
+        parts.append(f'<path class="branch" d="{_path(a, b)}"/>')
+        if not branches.is_line[k]:
+            parts += _coils(a, b, size)
     return parts
+
+
+def _coils(a: np.ndarray, b: np.ndarray, size: float) -> list[str]:
+    """The two rings of a transformer in the middle of its branch."""
+    along = (b - a) / max(float(np.hypot(*(b - a))), 1e-9)
+    rings = (0.5 * (a + b) + side * 0.3 * size * along for side in (-1, 1))
+    return [f'<circle class="coil" cx="{x:.1f}" cy="{y:.1f}" r="{0.5 * size:.1f}"/>' for x, y in rings]
 
 
 def _ends(network: Network, xy: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -75,7 +75,7 @@ def _card(service: Service, record: HeadRecord) -> dict[str, Any]:
         "head": record,
         "shape": shape,
         "system": record.contingency.system,
-        "network": json.loads(record.contingency.system.spec_json)["network"],
+        "network": _source(json.loads(record.contingency.system.spec_json)["network"]),
         "errors": {name: record.errors.get(name) for name in ("strict", "reference", "reconstruction")},
         "objections": Gate().objections(record),
         "certificate": detail.get("certificate") or {},
@@ -83,6 +83,11 @@ def _card(service: Service, record: HeadRecord) -> dict[str, Any]:
         "checkpoint": checkpoint,
         "run": run,
     }
+
+
+def _source(network: dict[str, Any]) -> str:
+    """Where a network comes from, in words."""
+    return f"pandapower's {network['pandapower']}" if network.get("pandapower") else f"the file {network.get('file')}"
 
 
 @router.get("/runs")

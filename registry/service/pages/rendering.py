@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from contingencies.points import Axis
+from registry.service.answers import NO_HEAD
 from registry.service.drawing import level_of
 from registry.service.problems import TITLES, Problem
 from registry.service.settings import Settings
@@ -57,6 +58,21 @@ def condition(axis: Axis) -> str:
     return words + (f" of {which}" if kind == "load" and which else f" at bus {which}" if which else "")
 
 
+STATUS_WORDS = {
+    "finite": "finite",
+    "right-censored": "stable throughout",
+    "left-censored": "unstable at once",
+    "uncertain": "uncertain",
+    "out-of-domain": "not covered",
+    NO_HEAD: "no head",
+}
+
+
+def status_words(status: str) -> str:
+    """What people are shown of a status."""
+    return STATUS_WORDS[status]
+
+
 def plain(value: float) -> str:
     """A number without zeros that say nothing."""
     return f"{value:g}"
@@ -67,7 +83,7 @@ def environment() -> Environment:
     made = Environment(loader=FileSystemLoader(FOLDER), autoescape=select_autoescape(), undefined=StrictUndefined)
     made.trim_blocks = made.lstrip_blocks = True
     made.filters |= {"ms": milliseconds, "small": small, "age": age, "span": span, "instant": instant}
-    made.filters |= {"condition": condition, "plain": plain}
+    made.filters |= {"condition": condition, "plain": plain, "status": status_words}
     made.globals |= {"level_of": level_of, "views": VIEWS}
     return made
 

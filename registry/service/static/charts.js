@@ -52,7 +52,7 @@ const charts = (() => {
     ctx.strokeStyle = colour(name); ctx.lineWidth = devicePixelRatio; ctx.beginPath();
     for (let at = left - height; at < right; at += step) { ctx.moveTo(at, top + height); ctx.lineTo(at + height, top); }
     ctx.stroke();
-    if (label && right - left > 70 * devicePixelRatio) {
+    if (label && right - left > 100 * devicePixelRatio) {
       ctx.font = `${11 * devicePixelRatio}px system-ui`; ctx.fillStyle = colour("--soft"); ctx.textAlign = "center";
       const middle = (left + right) / 2, wide = ctx.measureText(label).width + 10 * devicePixelRatio;
       ctx.fillStyle = colour("--back"); ctx.fillRect(middle - wide / 2, top + height / 2 - 10 * devicePixelRatio, wide, 18 * devicePixelRatio);
@@ -82,5 +82,8 @@ const charts = (() => {
     return content;
   }
 
-  return { chart, remove, hatch, shade, mark, json, colour };
+  // A status as people are told it.
+  const words = (status) => ({ "right-censored": "stable throughout", "left-censored": "unstable at once", "out-of-domain": "not covered by the head" }[status] || status);
+
+  return { words, chart, remove, hatch, shade, mark, json, colour };
 })();

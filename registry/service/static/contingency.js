@@ -38,13 +38,13 @@ addEventListener("DOMContentLoaded", () => {
   // What the curve cannot show: that there is none, and where the points would be.
   function say(curve) {
     const only = curve.alpha.length ? null : new Set(curve.censored.map((one) => one.status));
-    if (only && only.size === 1) words.textContent = `At this operating point every severity is ${[...only][0]}.`;
-    else if (conditions.length) words.textContent = "Boundary at the operating point of the sliders. The head was measured all over their ranges, not along this curve.";
+    if (only && only.size === 1) words.textContent = `At this operating point every severity is ${charts.words([...only][0])}.`;
+    else if (conditions.length) words.textContent = "The boundary at the operating point of the sliders. The head was measured all over their ranges, not along this curve.";
     else words.textContent = "";
   }
 
   async function drawBoundary() {
-    if (!head) { area.textContent = "No head is deployed, so that there is no boundary to show. The simulation works without one."; slopes.textContent = ""; return; }
+    if (!head) return;
     if (asking) asking.abort();
     asking = new AbortController();
     const curve = await charts.json(`${base}/boundary?${point().slice(1)}`, asking.signal);
@@ -63,7 +63,7 @@ addEventListener("DOMContentLoaded", () => {
       const at = points.get(a);
       return at[key] === undefined ? (at.gap ? null : undefined) : at[key] + (bounds && bounds * at.b);
     });
-    const censored = (plot) => curve.censored.forEach(({ low: from, high: to, status }) => charts.hatch(plot, from, to, "--line", status));
+    const censored = (plot) => curve.censored.forEach(({ low: from, high: to, status }) => charts.hatch(plot, from, to, "--line", charts.words(status)));
     const marks = (plot) => {
       charts.mark(plot, "x", Number(alpha.value), "--soft", [4, 3]);
       if (required !== null) charts.mark(plot, "y", 1e3 * required, "--below", [8, 4]);
@@ -86,7 +86,7 @@ addEventListener("DOMContentLoaded", () => {
   // The slope is unbounded at a censoring edge: show the part that most of the curve has.
   function slopeRange(values) {
     const sorted = values.filter((v) => v !== null && v !== undefined).sort((a, b) => a - b);
-    if (!sorted.length) return [-1, 1];
+    if (!sorted.length || sorted.every((v) => Math.abs(v) < 1e-9)) return [-1, 1];
     const least = sorted[Math.floor(0.15 * sorted.length)], most = Math.max(0, sorted[sorted.length - 1]);
     return [1.3 * Math.min(least, 0), most || 0.05 * Math.abs(least)];
   }
@@ -103,7 +103,7 @@ addEventListener("DOMContentLoaded", () => {
       showPoint(found.conditions);
       verdict.textContent = found.sentence;
       verdict.className = `verdict ${found.stable ? "stable" : "unstable"}`;
-      const critical = found.cct_s === null ? found.status : `critical after ${(1e3 * (found.cct_s - tF)).toFixed(1)} ms`;
+      const critical = found.cct_s === null ? charts.words(found.status) : `critical after ${(1e3 * (found.cct_s - tF)).toFixed(1)} ms`;
       more.textContent = `${critical} · largest separation ${found.separation_rad.toFixed(2)} rad at ${found.at_s.toFixed(2)} s, limit ${found.max_separation_rad.toFixed(2)} rad`;
       shown = { t_c: found.t_c_s };
       drawSwing(found);
@@ -118,6 +118,13 @@ addEventListener("DOMContentLoaded", () => {
     const data = [found.t_s, ...found.delta_rad];
     document.getElementById("swing").dataset.drawn = `${found.alpha} ${found.t_c_s}${point()}`;
     if (swing) { swing.setData(data); return; }
+    const list = document.getElementById("machines");
+    found.machines.slice(0, 10).forEach((bus, k) => {
+      const item = list.appendChild(document.createElement("li")), line = item.appendChild(document.createElement("span"));
+      line.className = `swatch c${k}`;
+      item.append(`bus ${bus}`);
+    });
+    if (found.machines.length > 10) list.appendChild(document.createElement("li")).append("the colours repeat for the others");
     swing = charts.chart(document.getElementById("swing"), {
       height: 300, x: "time, s", y: "angle, rad", data,
       series: found.machines.map((bus, k) => ({ label: `machine at bus ${bus}`, colour: palette[k % 10] })),

@@ -6,7 +6,7 @@ addEventListener("DOMContentLoaded", async () => {
   try {
     const base = `/api/v1/contingencies/${encodeURIComponent(name)}/boundary?head=${head}`;
     const curve = await charts.json(other ? `${base}&other=${other}` : base);
-    const censored = (plot) => curve.censored.forEach(({ low: from, high: to, status }) => charts.hatch(plot, from, to, "--line", status));
+    const censored = (plot) => curve.censored.forEach(({ low: from, high: to, status }) => charts.hatch(plot, from, to, "--line", charts.words(status)));
     let y = "duration, ms", values = curve.duration_s.map((d) => 1e3 * d), scales = {};
     if (other) {
       y = "difference, ms";

@@ -9,6 +9,7 @@ from starlette.testclient import TestClient
 from contingencies.errors import UsageError
 from registry.service.app import create_app
 from registry.service.guard import COOKIE
+from registry.service.pages import acting, looking, overview
 from registry.store import deployments, events, tokens
 from tests.registry.service.serving import World, in_process, world
 
@@ -62,6 +63,36 @@ def test_every_route_lets_through_exactly_those_it_should(guarded: Served, kind:
             assert status not in (401, 403), (method, path)
     if kind not in ("deploy", "admin"):
         assert [row.id for row in deployments.history(database, "fault-a")] == [1]
+
+
+@pytest.mark.parametrize("kind", [None, "read", "deploy", "admin", "revoked", "expired"])
+def test_every_route_of_the_page_lets_through_exactly_those_it_should(guarded: Served, kind: str | None) -> None:
+    made, client = guarded
+    pages = [
+        (method, one) for view in (overview, looking, acting) for one in view.router.routes for method in one.methods
+    ]
+    assert len(pages) > 10
+    form = {
+        "head": "2",
+        "reason": "better",
+        "replaces": '"deployment-1"',
+        "contingency": "fault-a",
+        "required_ms": "90",
+    }
+    for method, route in pages:
+        path = route.path.replace("{name}", "fault-a").replace("{number}", "1").replace("{action}", "deploy")
+        if path in ("/login", "/logout", "/runs/1"):  # open to all; ends a session; there is no run to look at
+            continue
+        status = client.request(method, path, headers=made.headers(kind), data=form if method == "POST" else None)
+        if kind not in ("read", "deploy", "admin"):
+            assert status.status_code in (303 if method == "GET" else 401, 429), (method, path)
+            assert method != "GET" or status.headers["location"].startswith("/login?next="), path
+        elif method == "POST" and kind == "read":
+            assert status.status_code == 403, path
+        else:
+            assert status.status_code in (200, 303), (method, path)
+    changed = [row.head_id for row in deployments.history(made.home.database, "fault-a")] != [1]
+    assert changed == (kind in ("deploy", "admin"))
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -167,7 +167,7 @@ def test_moving_the_load_moves_boundary_and_swing_curves(desk: Desk, served: tup
     expect(shown).to_have_text("0.700")
     expect(page.locator("#verdict-more")).not_to_have_text(words, timeout=PATIENCE_MS)
     assert swing.get_attribute("data-drawn").endswith("&load=0.7")
-    page.wait_for_function("document.getElementById('boundary').dataset.drawn === '&load=0.7'")
+    expect(boundary).to_have_attribute("data-drawn", "&load=0.7")
     assert boundary.locator("canvas").screenshot() != picture
     assert page.url.endswith("/contingencies/nine?load=0.7")
     page.get_by_role("button", name="own operating point").click()
