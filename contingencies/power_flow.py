@@ -21,6 +21,7 @@ from contingencies.formats.tables import PQ, PV, SLACK, Complex, Float, Int, sum
 from contingencies.power_flow_limits import MAX_ROUNDS, ReactiveLimits
 from contingencies.power_flow_newton import Equations, Point, VoltageLoad
 
+LOWEST_V = 0.3  # pu; grids at the nose of their curves are near 0.5, the other solution is far below
 TOLERANCE_MVA = 1e-8  # far below what moves a CCT; Newton usually ends well below it
 
 
@@ -110,12 +111,18 @@ class PowerFlow:
             raise ValueError("an operating point keeps the branches and shunts of its network; make a new PowerFlow")
         kind = bus_kinds(case)
         best: Point | None = None
+        collapsed: Solution | None = None  # the low-voltage solution, to which a start far off may lead
         for guess in self._starts(case, kind, start):
             point, held = self._solve_from(case, kind, guess)
             if point.converged:
-                return self._solution(case, np.flatnonzero(held != kind), point)
-            if best is None or np.abs(point.mismatch).max() < np.abs(best.mismatch).max():
+                solution = self._solution(case, np.flatnonzero(held != kind), point)
+                if np.abs(point.V).min() > LOWEST_V:
+                    return solution
+                collapsed = collapsed or solution
+            elif best is None or np.abs(point.mismatch).max() < np.abs(best.mismatch).max():
                 best = point
+        if collapsed is not None:
+            return collapsed
         assert best is not None
         raise SpecError(self._failure(best))
 
@@ -130,7 +137,7 @@ class PowerFlow:
     def _starts(self, case: Case, kind: Int, start: Complex | None) -> Iterator[Complex]:
         """Guesses in the order in which they are tried: known or stored, DC angles, flat."""
         known = case.buses.v * np.exp(1j * case.buses.angle) if start is None else start
-        if np.isfinite(known).all() and (np.abs(known) > 0.3).all():  # a file without a state may store zeros
+        if np.isfinite(known).all() and (np.abs(known) > LOWEST_V).all():  # a file without a state may store zeros
             yield _with_set_points(case, kind, known)
         yield _with_set_points(case, kind, self._dc_start(case, kind))
         yield _with_set_points(case, kind, np.full(len(kind), np.exp(1j * case.buses.angle[kind == SLACK][0])))

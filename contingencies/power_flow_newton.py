@@ -1,10 +1,12 @@
 """Newton's method for the power-flow equations in polar form, theory.md eq. (41), with its sparsity worked out once.
 
 The pattern of the Jacobian depends on the bus matrix and on which buses hold their voltage, not on the operating
-point. `Equations` keeps where each entry goes and the column order that the first factorisation chose, so that
-an iteration costs a few passes over the nonzeros and one factorisation. Nothing here knows of units or limits.
+point. `Equations` keeps where each entry goes in an order that leaves the factors sparse, so that an iteration
+costs a few passes over the nonzeros and one factorisation, whose factors serve a second step. Nothing here knows of
+units or limits.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,6 +18,7 @@ from contingencies.formats.tables import Complex, Float, Int
 
 MAX_ITERATIONS = 30  # a start that converges does so in 3 to 8; damped ones take some more
 HALVINGS = 5  # of a step that makes the mismatch larger; a start that needs more leads nowhere
+WORTH_REPEATING = 0.3  # a step that leaves less of the mismatch is followed by one with the same factors
 ROUND_OFF = 64 * np.finfo(float).eps  # mismatch per admittance: no iteration comes below
 
 
@@ -80,33 +83,44 @@ class Equations:
             row.append(P_row[sharing])
             column.append(np.full(len(sharing), self.size - 1))
             source.append(sharing + 4 * len(self.rows))
-        self.entries = np.concatenate(row), np.concatenate(column), np.concatenate(source)
-        self.place: Int | None = None
-        self._lay_out(np.arange(self.size))
+        self.place = self._elimination_order(n)
+        self._lay_out(np.concatenate(row), np.concatenate(column), np.concatenate(source))
 
-    def _lay_out(self, place: Int) -> None:
+    def _elimination_order(self, n: int) -> Int:
+        """Place of each unknown: buses by minimum degree, angle and magnitude of a bus side by side.
+
+        The graph of the buses has half the nodes of that of the Jacobian, and orders it as well.
+        """
+        weights = np.where(self.rows == self.columns, 2.0 * n, -1.0)
+        graph = sp.csc_matrix((weights, self.columns, np.append(self.row_start, len(self.rows))), shape=(n, n))
+        bus_place = _factors(graph, "MMD_AT_PLUS_A").perm_c
+        at = np.concatenate([bus_place[self.angles], bus_place[self.magnitudes], np.full(len(self.extra), n)])
+        place = np.empty(self.size, dtype=np.int64)
+        place[np.argsort(at, kind="stable")] = np.arange(self.size)
+        return place
+
+    def _lay_out(self, row: Int, column: Int, source: Int) -> None:
         """Make the matrix with row and column k at `place[k]`."""
-        row, column = place[self.entries[0]], place[self.entries[1]]
+        row, column = self.place[row], self.place[column]
         order = np.argsort(column * self.size + row)
-        self.source = self.entries[2][order]
+        self.source = source[order]
         indptr = np.searchsorted(column[order], np.arange(self.size + 1))
         entries = (np.zeros(len(order)), row[order].astype(np.intc), indptr.astype(np.intc))
         self.J = sp.csc_matrix(entries, shape=(self.size, self.size))
         self.J.has_canonical_format = True
 
-    def _step(self, blocks: Float, right_side: Float) -> Float:
-        """Solve J step = right_side, J from its blocks laid end to end."""
+    def _solver(self, blocks: Float) -> Callable[[Float], Float]:
+        """What solves J step = right side, J from its blocks laid end to end."""
         self.J.data = blocks[self.source]
-        if self.place is not None:
+        factors = _factors(self.J, "NATURAL")
+
+        def solve(right_side: Float) -> Float:
             ordered = np.empty(self.size)
             ordered[self.place] = right_side
-            step: Float = _factors(self.J, "NATURAL").solve(ordered)[self.place]
+            step: Float = factors.solve(ordered)[self.place]
             return step
-        factors = _factors(self.J, "MMD_AT_PLUS_A")
-        self.place = factors.perm_c.astype(np.int64)  # of use to every later factorisation
-        self._lay_out(self.place)
-        solved: Float = factors.solve(right_side)
-        return solved
+
+        return solve
 
     def solve(self, V: Complex, S: Complex, load: "VoltageLoad", tolerance: float) -> Point:
         """Iterate from V until every mismatch is below `tolerance` (pu) or round-off.
@@ -128,16 +142,21 @@ class Equations:
             if state.worst <= tolerance or iteration == MAX_ITERATIONS or not np.isfinite(state.worst):
                 break
             try:
-                step = -self._step(self._blocks(state, load), state.F)
+                solve = self._solver(self._blocks(state, load))
             except RuntimeError:  # singular: this start leads nowhere
                 break
-            state = self._moved(state, step, S, load, tolerance)
+            before, state = state.worst, self._moved(state, -solve(state.F), S, load, tolerance)
+            if tolerance < state.worst < WORTH_REPEATING * before:
+                again = self._moved(state, -solve(state.F), S, load, tolerance, halvings=0)
+                state = again if again.worst < state.worst else state
         return self._point(state, iteration, state.worst <= tolerance)
 
-    def _moved(self, state: "_State", step: Float, S: Complex, load: "VoltageLoad", tolerance: float) -> "_State":
+    def _moved(
+        self, state: "_State", step: Float, S: Complex, load: "VoltageLoad", tolerance: float, halvings: int = HALVINGS
+    ) -> "_State":
         """The state after a step, which is halved while it makes the mismatch larger."""
         n_angles, n_known = len(self.angles), len(self.angles) + len(self.magnitudes)
-        for halving in range(HALVINGS + 1):
+        for halving in range(halvings + 1):
             part = step if halving == 0 else step * 0.5**halving
             theta, v = state.theta.copy(), state.v.copy()
             theta[self.angles] += part[:n_angles]
