@@ -102,7 +102,7 @@ def our_cct(folder: Path, bus: int, line: tuple[int, int]) -> float | None:
         f"clearing: {{action: remove-line, line: [{line[0]}, {line[1]}], circuit: 1}}\n"
         f"window: {{t_f: {T_F}, T: {T_END}, t_c: [{T_F + 0.01}, {T_F + 1.2}]}}\n"
     )
-    return reference_cct(compile_contingency(load_contingencies(folder / "c.yaml")[0]), 1.0, "strict").cct
+    return reference_cct(compile_contingency(load_contingencies(folder / "c.yaml")[0]), 1.0).cct
 
 
 def main() -> None:
