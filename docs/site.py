@@ -8,6 +8,15 @@ ROOT = Path(__file__).parent.parent
 PAGES = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md"}  # file at the root -> page
 
 
+def on_config(config: Any) -> Any:
+    """Lead to every page: those that the menu does not name come last in it."""
+    named = str(config.nav)
+    further = [path.name for path in sorted((ROOT / "docs").glob("*.md")) if f"'{path.name}'" not in named]
+    if further:
+        config.nav = [*config.nav, {"More": further}]
+    return config
+
+
 def on_files(files: Any, config: Any) -> Any:
     """Add the README and the guide for contributors, as pages beside the others."""
     from mkdocs.structure.files import File
