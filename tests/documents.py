@@ -5,7 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs" / "notes").glob("*.md")),
+]
 BLOCK = re.compile(
     r"(?:<!-- not run: (?P<reason>[^\n]+?) -->\n+)?```(?P<language>console|sh|python)\n(?P<text>.*?)```", re.S
 )

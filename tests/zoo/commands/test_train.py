@@ -231,10 +231,8 @@ def test_model_trained_too_briefly_is_kept_but_not_the_default(tmp_path):
     [
         (["train", "es-pin", NAME], NotFoundError, "catalogue"),
         (["train", "es-pinn", "nowhere"], NotFoundError, "not registered"),
-        (["train", "es-pinn", NAME, "--fraction", "0"], UsageError, "fraction"),
         (["train", "vanilla-pinn", NAME, "--residual", "shooting"], UsageError, "no event states"),
         (["train", "es-pinn-chained", NAME, "--residual", "shooting"], UsageError, "does not apply"),
-        (["train", "es-pinn", NAME, "--fraction", "1.5"], UsageError, "fraction"),
         (["train", "es-pinn", NAME, "--minutes", "-1"], UsageError, "minutes"),
         (["train", "es-pinn", NAME, "--minutes", "1", "--steps", "5"], UsageError, "either"),
         (["train-moe"], NotFoundError, "no contingency"),
