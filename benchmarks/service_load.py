@@ -3,8 +3,8 @@
 The constant is a plain Starlette route of the same server that returns bytes; it and the single query are asked in
 turns, many short turns, so that other work on the machine touches both alike. Costs are CPU seconds of the server
 process per request, which other work does not change. Then rows per second of a large POST; the latency at half of
-the rate at which the server saturates, in turns; and mixed load while heads are deployed and rolled back, with every answer
-checked against what was active.
+the rate at which the server saturates, in turns; and mixed load while heads are deployed and rolled back, with every
+answer checked against what was active.
 
 Run with `python benchmarks/service_load.py [--seconds 60] [--changes 200]`.
 """

@@ -34,7 +34,7 @@ SORTS = {
 }
 CSV_FIELDS = (
     "contingency", "system", "fault", "clearing", "alpha", "status", "duration_s", "error_bound_s", "required_s",
-    "margin_s", "margin_is", "head", "checkpoint", "source", "deployed_at", "alerts",
+    "margin_s", "margin_is", "head", "checkpoint", "source", "deployed_at", "alerts", "at",
 )  # fmt: skip
 
 Word = Annotated[str, Query(max_length=200)]
@@ -144,12 +144,15 @@ def ranking_csv(
     order: Literal["asc", "desc"] = "asc",
 ) -> Response:
     """The same table as CSV."""
-    _, shown = _table(service, _chosen(service, request, system, alpha), q, alert, sort, order)
+    choice = _chosen(service, request, system, alpha)
+    _, shown = _table(service, choice, q, alert, sort, order)
+    at = " ".join(f"{name}={value:g}" for name, value in choice.asked.at.items())
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CSV_FIELDS)
     for one in shown:
-        row = {name: getattr(one, name) for name in CSV_FIELDS} | {"alerts": " ".join(one.alerts)}
+        row = {name: getattr(one, name) for name in CSV_FIELDS if name != "at"}
+        row |= {"alerts": " ".join(one.alerts), "at": at}
         writer.writerow(["" if value is None else value for value in row.values()])
     headers = {"Content-Disposition": 'attachment; filename="ranking.csv"'}
     return Response(text.getvalue(), media_type="text/csv", headers=headers)

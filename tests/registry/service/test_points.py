@@ -149,6 +149,11 @@ def test_a_ranking_at_a_point_has_no_number_from_heads_that_do_not_know_it(serve
     assert ranked(load=2.0)["fault-p"]["status"] == "out-of-domain"
 
 
+def test_a_table_to_take_away_names_its_operating_point(served: Opened) -> None:
+    lines = served[1].get("/ranking.csv", params={"system": "ieee30", "load": 1.1}).text.splitlines()
+    assert lines[0].endswith(",alerts,at") and all(line.endswith(",load=1.1") for line in lines[1:])
+
+
 def test_the_boundary_follows_the_operating_point(served: Opened) -> None:
     _, client = served
     address = "/api/v1/contingencies/fault-p/boundary"
