@@ -3,11 +3,11 @@
 import csv
 import io
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Annotated, Any, Literal
 
 from anyio import to_thread
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import Response
 
 from contingencies.points import Axis
@@ -84,7 +84,17 @@ class Choice:
         return {name: text for name, text in ({"alpha": self.alpha} | self.at).items() if text}
 
 
-def _chosen(service: Service, request: Request, system: str, alpha: str) -> Choice:
+@dataclass(frozen=True)
+class Wanted:
+    """Which rows of the table a person wants to see, and in which order."""
+
+    q: Word = ""
+    alert: Alert = ""
+    sort: Sort = "urgency"
+    order: Literal["asc", "desc"] = "asc"
+
+
+def _chosen(service: TheService, request: Request, system: Word = "", alpha: Word = "") -> Choice:
     """The system asked for, else the one with the most contingencies; one that is not known is an error."""
     rows = contingencies.latest(service.home.database)
     names = [row.system.name for row in rows]
@@ -98,59 +108,40 @@ def _chosen(service: Service, request: Request, system: str, alpha: str) -> Choi
     )
 
 
-def _table(
-    service: Service, choice: Choice, q: str, alert: str, sort: str, order: str
-) -> tuple[list[Ranked], list[Ranked]]:
-    """All of a system, and those that a person asked to see, in the order asked for."""
-    everything = rank(service.registry, choice.asked)
-    shown = [one for one in everything if q.lower() in f"{one.contingency} {one.fault} {one.clearing}".lower()]
-    if alert:
-        shown = [one for one in shown if alert in one.alerts]
-    return everything, sorted(shown, key=SORTS[sort], reverse=order == "desc")
+TheChoice = Annotated[Choice, Depends(_chosen)]
+TheWanted = Annotated[Wanted, Depends()]
+
+
+def _shown(ranked: list[Ranked], wanted: Wanted) -> list[Ranked]:
+    """The rows that a person wants to see, in the order asked for."""
+    word = wanted.q.lower()
+    shown = [one for one in ranked if word in f"{one.contingency} {one.fault} {one.clearing}".lower()]
+    if wanted.alert:
+        shown = [one for one in shown if wanted.alert in one.alerts]
+    return sorted(shown, key=SORTS[wanted.sort], reverse=wanted.order == "desc")
 
 
 @router.get("/")
-def overview(
-    request: Request,
-    service: TheService,
-    system: Word = "",
-    alpha: Word = "",
-    q: Word = "",
-    alert: Alert = "",
-    sort: Sort = "urgency",
-    order: Literal["asc", "desc"] = "asc",
-) -> Response:
+def overview(request: Request, service: TheService, choice: TheChoice, wanted: TheWanted) -> Response:
     """The ranked table of a system."""
-    choice = _chosen(service, request, system, alpha)
-    everything, shown = _table(service, choice, q, alert, sort, order)
+    everything = rank(service.registry, choice.asked)
     counts = {kind: sum(kind in one.alerts for one in everything) for kind in ("below-required", "stale", "missing")}
     values: dict[str, Any] = {
-        "choice": choice, "system": choice.system, "q": q, "alert": alert, "sort": sort, "order": order,
-        "ranked": shown, "total": len(everything), "counts": counts,
+        "choice": choice, "system": choice.system, "ranked": _shown(everything, wanted), "total": len(everything),
+        "counts": counts, **asdict(wanted),
     }  # fmt: skip
     template = "ranking.html" if request.headers.get("HX-Target") == "ranking" else "overview.html"
     return render(request, template, **values)
 
 
 @router.get("/ranking.csv")
-def ranking_csv(
-    request: Request,
-    service: TheService,
-    system: Word = "",
-    alpha: Word = "",
-    q: Word = "",
-    alert: Alert = "",
-    sort: Sort = "urgency",
-    order: Literal["asc", "desc"] = "asc",
-) -> Response:
+def ranking_csv(service: TheService, choice: TheChoice, wanted: TheWanted) -> Response:
     """The same table as CSV."""
-    choice = _chosen(service, request, system, alpha)
-    _, shown = _table(service, choice, q, alert, sort, order)
     at = " ".join(f"{name}={value:g}" for name, value in choice.asked.at.items())
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CSV_FIELDS)
-    for one in shown:
+    for one in _shown(rank(service.registry, choice.asked), wanted):
         row = {name: getattr(one, name) for name in CSV_FIELDS if name != "at"}
         row |= {"alerts": " ".join(one.alerts), "at": at}
         writer.writerow(["" if value is None else value for value in row.values()])
@@ -159,9 +150,8 @@ def ranking_csv(
 
 
 @router.get("/grid")
-async def grid(request: Request, service: TheService, system: Word = "", alpha: Word = "") -> Response:
+async def grid(request: Request, service: TheService, choice: TheChoice) -> Response:
     """The network of a system with its faults."""
-    choice = await to_thread.run_sync(_chosen, service, request, system, alpha)
     ranked = await to_thread.run_sync(rank, service.registry, choice.asked)
     rows = await to_thread.run_sync(contingencies.latest, service.home.database)
     members = {row.name: row for row in rows if row.system.name == choice.system}
