@@ -21,7 +21,9 @@ $(INSTALLED): pyproject.toml constraints.txt
 quickstart: setup
 	PATH="$(CURDIR)/$(BIN):$$PATH" bash docs/quickstart.sh
 
-demo: quickstart
+# The quickstart's home is made where it is missing, and otherwise served as it is.
+demo: setup
+	test -e quickstart/registry.db || $(MAKE) quickstart
 	CCT_ZOO_HOME=quickstart $(BIN)/cct-zoo serve
 
 docs: setup  # the site: build/site/index.html

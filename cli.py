@@ -16,6 +16,7 @@ SECTIONS: dict[str, dict[str, str]] = {  # heading of --help -> name of a comman
         "simulate": "simulate",
         "cct": "query",
         "compare": "compare",
+        "advise": "advise",
         "sensitivity": "sensitivity",
         "surface": "surface",
         "systems": "describe",
@@ -23,7 +24,7 @@ SECTIONS: dict[str, dict[str, str]] = {  # heading of --help -> name of a comman
         "show": "describe",
     },
     "Study: grids of your own, families of faults": {
-        "screen": "families",
+        "screen": "screening",
         "generate-contingencies": "families",
         "import": "imports",
         "import-contingencies": "imports",

@@ -54,6 +54,12 @@ class ShortCircuit(Record):
         """Whether the fault is given by an impedance, rather than by an admittance that alpha scales."""
         return self.impedance_pu is not None or self.impedance_ohm is not None
 
+    @property
+    def is_bolted(self) -> bool:
+        """Whether severity 1 is a fault without impedance."""
+        impedance = self.impedance_pu or self.impedance_ohm
+        return impedance is not None and impedance.value == 0
+
     @model_validator(mode="after")
     def _one_impedance(self) -> "ShortCircuit":
         if self.impedance_pu is not None and self.impedance_ohm is not None:

@@ -4,6 +4,7 @@ import contextlib
 import os
 import secrets
 import stat
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,11 +69,31 @@ def write_atomically(path: Path, content: bytes) -> None:
         ) from None
 
 
+def _is_stream(path: Path) -> bool:
+    """Whether a path leads to something that is written to rather than replaced: a pipe, a device, /dev/stdout."""
+    if path.absolute().parts[:2] == ("/", "dev"):
+        return True
+    try:
+        return not stat.S_ISREG(path.stat().st_mode) and not path.is_dir()
+    except OSError:  # nothing there yet, or a link that leads nowhere yet
+        return False
+
+
 @contextmanager
 def user_file(path: Path) -> Iterator[Path]:
-    """`written_whole` for a file the user asked for: a place that cannot be written is the user's to mend."""
+    """`written_whole` for a file the user asked for: a place that cannot be written is the user's to mend.
+
+    A symbolic link stays one, and the file it leads to is replaced; a pipe or a device is written to.
+    """
     try:
-        with written_whole(path) as temporary:
-            yield temporary
+        if _is_stream(path):
+            with tempfile.TemporaryDirectory() as folder:
+                temporary = Path(folder) / f"content{path.suffix}"
+                yield temporary
+                with open(path, "wb") as stream:
+                    stream.write(temporary.read_bytes())
+        else:
+            with written_whole(path.resolve()) as temporary:
+                yield temporary
     except OSError as error:
         raise UsageError(f"{path}: cannot be written ({error.strerror}); choose another place.") from None

@@ -4,10 +4,12 @@ A required time is a duration, s, from fault to clearing. A censored answer deci
 reaches that far; beyond, the verdict is open, never a guess.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from contingencies.spec import Window
+from contingencies.spec import ContingencySpec, Window
 
 Outcome = Literal["pass", "fail", "open"]
 
@@ -26,6 +28,13 @@ class Verdict:
         if self.margin is None:
             return self.outcome
         return f"{self.outcome} {'>= ' if self.at_least else ''}{1e3 * self.margin:+.1f}"
+
+
+def required_time(spec: ContingencySpec, given_ms: float | None = None) -> float | None:
+    """The required duration of a contingency, s: as given, or else as its description states it."""
+    if given_ms is not None:
+        return 1e-3 * given_ms
+    return None if spec.protection is None else spec.protection.required
 
 
 def judge(status: str, duration: float | None, window: Window, required: float) -> Verdict:
@@ -50,3 +59,10 @@ def judge(status: str, duration: float | None, window: Window, required: float) 
     if status == "left-censored" and first <= required:
         return Verdict(required, "fail", first - required)
     return Verdict(required, "open", None)
+
+
+def tally(verdicts: Iterable[Verdict], what: str) -> str:
+    """How many verdicts on `what` are a failure, how many a pass, and how many open, as one line."""
+    counts = Counter(verdict.outcome for verdict in verdicts)
+    still = f", {counts['open']} undecided by the studied window" if counts["open"] else ""
+    return f"{counts['fail']} of {counts.total()} fail {what}, {counts['pass']} pass{still}"

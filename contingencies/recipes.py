@@ -10,7 +10,7 @@ from contingencies.clearing_specs import Clearing, RemoveLine, Restore, RestoreM
 from contingencies.errors import UsageError
 from contingencies.fault_specs import BusFault, Fault, Impedance, LineFault, MechanicalFault, Shunt
 from contingencies.selection import EVERYWHERE, Selection
-from contingencies.spec import ContingencySpec, Stability, Window
+from contingencies.spec import ContingencySpec, Protection, Stability, Window
 
 FaultKind = Literal["line", "bus", "mechanical"]
 ACTIONS: dict[str, tuple[str, ...]] = {  # fault kind -> clearing actions that apply to each member alike
@@ -42,6 +42,7 @@ class Recipe:
     severity: tuple[float, float] = (0.0, 1.0)
     stability: Stability = STABILITY
     selection: Selection = EVERYWHERE
+    protection: Protection | None = None  # the time that every member's protection needs
 
     def __post_init__(self) -> None:
         if self.fault not in ACTIONS:
@@ -109,7 +110,7 @@ class Recipe:
         """A member's description."""
         return ContingencySpec(
             name=name, description=description, system=system, fault=fault, clearing=clearing,
-            window=self.window, severity=self.severity, stability=self.stability,
+            window=self.window, severity=self.severity, stability=self.stability, protection=self.protection,
         )  # fmt: skip
 
 

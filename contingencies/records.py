@@ -30,6 +30,7 @@ Real = Annotated[float, Field(ge=-LARGEST, le=LARGEST, allow_inf_nan=False), Aft
 Text = Annotated[str, Field(max_length=10_000)]
 # Kinds with limits of their own; a `le` in the field itself would be overruled by that of `Positive`.
 Thousand = Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False), AfterValidator(_not_tiny)]
+Milliseconds = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False), AfterValidator(_not_tiny)]
 Frequency = Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)]
 Power = Annotated[float, Field(ge=1e-3, le=1e7, allow_inf_nan=False)]
 

@@ -17,7 +17,17 @@ from contingencies.clearing_specs import Clearing, RemoveLine, RestoreMechanical
 from contingencies.conditions import Conditions
 from contingencies.documents import FieldError
 from contingencies.fault_specs import BusFault, Fault, LineFault, MechanicalFault, ShortCircuit
-from contingencies.records import LARGEST, Name, NonNegative, Positive, Record, Text, Thousand, not_dust
+from contingencies.records import (
+    LARGEST,
+    Milliseconds,
+    Name,
+    NonNegative,
+    Positive,
+    Record,
+    Text,
+    Thousand,
+    not_dust,
+)
 
 Severity = Annotated[float, Field(ge=-LARGEST, le=1e6, allow_inf_nan=False), AfterValidator(not_dust)]
 
@@ -57,10 +67,21 @@ class Stability(Record):
     max_separation_rad: Thousand = Field(math.pi, description="largest admissible rotor-angle separation, rad")
 
 
+class Protection(Record):
+    """What the protection of a contingency needs."""
+
+    required_ms: Milliseconds = Field(description="longest time from fault to clearing, ms")
+
+    @property
+    def required(self) -> float:
+        """In s."""
+        return 1e-3 * self.required_ms
+
+
 class ContingencySpec(Record):
     """What happens to a grid: fault, clearing, study window, severities."""
 
-    added_later = frozenset({"conditions"})
+    added_later = frozenset({"conditions", "protection"})
 
     name: Name
     description: Text = Field("", description="a sentence for people; not part of the identity")
@@ -73,6 +94,7 @@ class ContingencySpec(Record):
     severity: tuple[Severity, Severity] = Field((0.0, 1.0), description="smallest and largest severity alpha studied")
     stability: Stability = Stability()
     conditions: Conditions | None = Field(None, description="what varies; left out, the case's own operating point")
+    protection: Protection | None = Field(None, description="the time that protection needs; left out, none is asked")
 
     @field_validator("severity")
     @classmethod

@@ -1,4 +1,4 @@
-"""Tables as CSV text: the one place where CSV is written."""
+"""Numbers as people read them: tables as CSV text, the one place where CSV is written, and counted things."""
 
 import csv
 import io
@@ -13,3 +13,13 @@ def csv_text(fields: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
+
+
+def counted(count: int, one: str, several: str) -> str:
+    """A number of things: 1 severity, 2 severities."""
+    return f"{count} {one if count == 1 else several}"
+
+
+def severities(count: int) -> str:
+    """How many severities, in words."""
+    return counted(count, "severity", "severities")

@@ -26,7 +26,7 @@ from espinn_moe.inputs import StateInputs
 from espinn_moe.layers import Experts, Stack
 from espinn_moe.phases import FAULT_ON, POST_CLEARING
 from espinn_moe.physics import Expansion, Phase, Physics
-from espinn_moe.surrogate import Member, Surrogate
+from espinn_moe.surrogate import Follow, Member, Surrogate
 from espinn_moe.topology import same_topology
 from espinn_moe.windows import Chains, RemainderBasis, Windows
 
@@ -249,6 +249,17 @@ class Chained(Surrogate):
         points = None if conditions is None else conditions[:, None, None]
         return self._evaluate(t[..., None, :], alpha[:, None, None], t_c[..., None], member, points, False, limit)[0]
 
+    def follow(self, alpha: Tensor, member: int = 0) -> Follow:
+        """As the interface says; what happens before clearing is evaluated once for each severity."""
+        if self.axes:
+            return super().follow(alpha, member)
+        longest = alpha.new_full(alpha.shape, self.members[member].window.t_c[1] - self.t_f)
+        begin = self.physics.initial(None).expand(len(alpha), -1)
+        fault = self.chain(FAULT_ON, begin, alpha, member, self._count(longest))
+        return lambda row, t, t_c, limit: self._evaluate(
+            t[..., None, :], alpha[row, None, None], t_c[..., None], member, None, False, limit, fault[row]
+        )[0]
+
     def _evaluate(
         self,
         t: Tensor,
@@ -258,6 +269,7 @@ class Chained(Surrogate):
         conditions: Tensor | None,
         with_rates: bool,
         limit: float | None = None,
+        fault: Chains | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """Each part on the axes it depends on: fault-on chains per severity, post-clearing ones per scenario."""
         index_shape = member.shape if isinstance(member, Tensor) else ()
@@ -274,10 +286,11 @@ class Chained(Surrogate):
         longest = (torch.minimum(t.max(), t_c.max()) - self.t_f).detach().clamp(min=0.0)
         severities, points = _flat(alpha, by_severity), _points(conditions, by_severity)
         begin = self.physics.initial(points).expand(len(severities), -1)
-        fault = self.chain(
-            FAULT_ON, begin, severities, _member(member, by_severity),
-            self._count(longest.expand(len(severities))), conditions=points,
-        )  # fmt: skip
+        if fault is None:
+            fault = self.chain(
+                FAULT_ON, begin, severities, _member(member, by_severity),
+                self._count(longest.expand(len(severities))), conditions=points,
+            )  # fmt: skip
         row = torch.arange(len(severities), device=t.device).reshape(by_severity)
         since = _flat((t - self.t_f).clamp(0.0, float(longest)), by_time)
         found = self._sample(fault, _flat(row, by_time), since, with_rates)

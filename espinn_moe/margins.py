@@ -103,12 +103,15 @@ def surrogate_angles(surrogate: Surrogate, alpha: Float, member: int = 0) -> Ang
     """Rotor angles of a surrogate at severities (a,), for a `MarginProbe`."""
     device = next((parameter.device for parameter in surrogate.parameters()), torch.device("cpu"))
 
+    def tensor(values: Float) -> Tensor:
+        return torch.as_tensor(values, dtype=surrogate.dtype, device=device)
+
+    with torch.inference_mode():
+        follow = surrogate.follow(tensor(alpha), member)
+
     def angles(row: Rows, t: Float, t_c: Float, limit: float | None) -> Tensor:
-        times, severities, instants = (
-            torch.as_tensor(x, dtype=surrogate.dtype, device=device) for x in (t, alpha[row], t_c)
-        )
         with torch.inference_mode():
-            states = surrogate.trajectories(times, severities, instants, member, limit)
+            states = follow(torch.as_tensor(row, device=device), tensor(t), tensor(t_c), limit)
         return states[..., : surrogate.n_machines].double()
 
     return angles

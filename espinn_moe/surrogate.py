@@ -6,7 +6,7 @@ belongs to one member.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -19,6 +19,9 @@ from contingencies.operators import PhaseOperators
 from contingencies.points import Axis
 
 Member = int | Tensor  # index into Surrogate.members; a tensor of indices broadcasts with the other arguments
+# Severities by position (s,), times (k,) or (s, k), clearing instants (s, c), a limit or none, as `trajectories` takes
+# them -> states (s, c, k, 2 n)
+Follow = Callable[[Tensor, Tensor, Tensor, float | None], Tensor]
 
 
 class Scenarios(Protocol):
@@ -136,6 +139,10 @@ class Surrogate(torch.nn.Module, ABC):
             clearing, it may stay where it is.
         """
         return self.states(t[..., None, :], alpha[:, None, None], t_c[..., None], member)
+
+    def follow(self, alpha: Tensor, member: int = 0) -> Follow:
+        """Trajectories of severities alpha (a,) that are asked for again and again, with other clearing instants."""
+        return lambda row, t, t_c, limit: self.trajectories(t, alpha[row], t_c, member, limit)
 
     def calibrate(self, scenarios: Sequence[Scenarios]) -> None:
         """Fix the scales of inputs and outputs from training trajectories, one entry per member; once per model."""

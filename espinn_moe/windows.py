@@ -83,6 +83,10 @@ class Chains:
     where: Tensor  # (longest, m) position of each row's windows among them
     lengths: Tensor  # (m,) windows of each row
 
+    def __getitem__(self, row: Tensor) -> "Chains":
+        """The chains `row` (k,); one may come several times."""
+        return Chains(self.windows, self.where[:, row], self.lengths[row])
+
     def find(self, row: Tensor, s: Tensor, window_s: float) -> tuple[Tensor, Tensor]:
         """Windows (k, parts, n) that hold times s (k,) since the beginning of chains `row` (k,), and how far into them.
 

@@ -12,6 +12,7 @@ import numpy as np
 from contingencies.errors import UsageError
 from contingencies.files import user_file
 from contingencies.operators import PhaseOperators
+from contingencies.severity import fault_coefficient
 from contingencies.stability import Boundary
 from contingencies.trajectories import Trajectory
 from espinn_moe.phases import SETTLED_RAD
@@ -109,8 +110,41 @@ def plot_separations(operators: PhaseOperators, trajectories: Mapping[float, Tra
     return figure
 
 
-def plot_boundary(operators: PhaseOperators, boundary: Boundary) -> Any:
-    """CCT over severity with its censored ranges."""
+def voltage_left(operators: PhaseOperators, alpha: np.ndarray) -> np.ndarray | None:
+    """What severities (m,) leave of the voltage at the fault point, as a part of it; None without such a point."""
+    if operators.fault_point is None:
+        return None
+    coefficient = fault_coefficient(alpha, operators.fault_gain, operators.fault_bend)
+    left: np.ndarray = np.abs(1.0 - coefficient * operators.fault_z_th)
+    return left
+
+
+def add_voltage_scale(axes: Any, operators: PhaseOperators) -> None:
+    """Above an axis of severities, what they leave of the voltage at the fault point: the same for every law."""
+    alpha = np.linspace(*operators.severity, 1001)
+    left = voltage_left(operators, alpha)
+    if left is None or not (np.diff(left) < 0).all():
+        return
+    ticks: dict[int, float] = {}  # percent -> severity, each far enough from the one before to be read
+    for percent in (100, 90, 80, 70, 60, 50, 40, 30, 20, 10, 5, 2, 1, 0):
+        if left[-1] - 1e-9 <= percent / 100 <= left[0] + 1e-9:
+            place = float(np.interp(-percent / 100, -left, alpha))
+            if not ticks or place - max(ticks.values()) > 0.04 * (alpha[-1] - alpha[0]):
+                ticks[percent] = place
+    scale = axes.secondary_xaxis("top")
+    scale.set_xticks(list(ticks.values()), [str(percent) for percent in ticks], fontsize=7)
+    scale.set_xlabel("voltage left at the fault point (%)", fontsize=8)
+
+
+def add_required_line(axes: Any, operators: PhaseOperators, required: float | None) -> None:
+    """Across an axis of clearing instants, when protection clears at the latest; `required` is a duration, s."""
+    if required is not None:
+        instant = operators.window.t_f + required
+        axes.axhline(instant, color="C3", lw=1.2, ls="-.", label=f"required: {1e3 * required:g} ms")
+
+
+def plot_boundary(operators: PhaseOperators, boundary: Boundary, required: float | None = None) -> Any:
+    """CCT over severity with its censored ranges, and the duration that protection needs, s, where it is known."""
     figure, axes = new_figure()
     axes.plot(boundary.alpha, boundary.cct, "-", color="C0", lw=1.6, label=f"CCT ({boundary.reference} reference)")
     again = boundary.restabilises & boundary.finite
@@ -127,6 +161,8 @@ def plot_boundary(operators: PhaseOperators, boundary: Boundary) -> Any:
         censored = np.array([s == status for s in boundary.status])
         if censored.any():
             axes.plot(boundary.alpha[censored], np.full(censored.sum(), level), "_", color="0.6", label=label)
+    add_required_line(axes, operators, required)
+    add_voltage_scale(axes, operators)
     axes.set_xlabel("severity α")
     axes.set_ylabel("critical clearing instant (s)")
     axes.set_xlim(*operators.severity)

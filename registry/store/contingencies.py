@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from sqlalchemy import func, select, tuple_
+from sqlalchemy import Select, func, select, tuple_
 from sqlalchemy.orm import Session
 
 from contingencies.errors import MOST_COMPARED, ConflictError, NotFoundError, did_you_mean
@@ -123,7 +123,8 @@ def find_in(session: Session, reference: str) -> ContingencyRow:
         names = session.scalars(select(ContingencyRow.name).distinct().limit(MOST_COMPARED))
         raise NotFoundError(
             f"contingency {reference[:120]!r} is not registered; 'cct-zoo contingencies' lists those there are, "
-            f"'cct-zoo register-contingency' adds one.{did_you_mean(name, names)}"
+            "'cct-zoo register-contingency' adds one ('cct-zoo generate-contingencies' writes the files of a screened "
+            f"family).{did_you_mean(name, names)}"
         )
     return row
 
@@ -137,6 +138,12 @@ def find_sha256(database: Database, digest: str) -> ContingencyRecord | None:
 
 def latest(database: Database, after: str = "", limit: int = 1_000_000) -> list[ContingencyRecord]:
     """The latest version of every contingency whose name follows `after`, in order of name."""
+    with database.read() as session:
+        return [contingency_record(row) for row in session.scalars(latest_rows(after, limit))]
+
+
+def latest_rows(after: str = "", limit: int = 1_000_000) -> Select[ContingencyRow]:
+    """The statement behind `latest`."""
     newest = (
         select(ContingencyRow.name, func.max(ContingencyRow.version))
         .where(ContingencyRow.name > after)
@@ -144,13 +151,11 @@ def latest(database: Database, after: str = "", limit: int = 1_000_000) -> list[
         .order_by(ContingencyRow.name)
         .limit(limit)
     )
-    with database.read() as session:
-        statement = (
-            select(ContingencyRow)
-            .where(tuple_(ContingencyRow.name, ContingencyRow.version).in_(newest))
-            .order_by(ContingencyRow.name)
-        )
-        return [contingency_record(row) for row in session.scalars(statement)]
+    return (
+        select(ContingencyRow)
+        .where(tuple_(ContingencyRow.name, ContingencyRow.version).in_(newest))
+        .order_by(ContingencyRow.name)
+    )
 
 
 def check_system(database: Database, name: str) -> None:

@@ -4,6 +4,7 @@ A head may pass the gate and still be worse than the one in place. Then it takes
 oversight. Heads of different versions of a contingency are not compared: they answer different questions.
 """
 
+from contingencies.tables import counted
 from registry.records import HeadRecord
 
 FEW_STRICT = 6  # severities; a head measured at fewer says so in its answers
@@ -22,7 +23,8 @@ def drawbacks(head: HeadRecord, in_place: HeadRecord) -> list[str]:
     elif before is not None and after is not None and after > LOOSER * before + LEAST_S:
         found.append(f"its bound is worse: {_within(after)} instead of {_within(before)}")
     if head.strict_count < in_place.strict_count:
-        found.append(f"it was measured at {head.strict_count} strict severities instead of {in_place.strict_count}")
+        measured = counted(head.strict_count, "strict severity", "strict severities")
+        found.append(f"it was measured at {measured} instead of {in_place.strict_count}")
     if head.source != "reference" and in_place.source == "reference":
         found.append(f"it follows checkpoint {head.checkpoint_id} instead of the reference itself")
     return found

@@ -1,5 +1,10 @@
-"""Required times: how long a fault must be allowed to last so that protection clears it in time."""
+"""Required times: how long a fault must be allowed to last so that protection clears it in time.
 
+One that is set here counts before the one that the latest description of the contingency states: relays are set
+anew more often than contingencies are described.
+"""
+
+import json
 import math
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,12 +14,13 @@ from sqlalchemy import select
 from contingencies.errors import NotFoundError, UsageError
 from registry.engine import Database
 from registry.row_digests import check_row
-from registry.schema import RequiredTimeRow
-from registry.store.contingencies import find_in
+from registry.schema import ContingencyRow, RequiredTimeRow
+from registry.store.contingencies import find_in, latest_rows
 from registry.store.events import now, record
 from registry.texts import checked_text, current_actor, split_reference
 
 MAX_REQUIRED_S = 1000.0  # the longest study there is
+DESCRIBED = "stated in its description"
 
 
 @dataclass(frozen=True)
@@ -53,19 +59,31 @@ def remove_required(database: Database, name: str, reason: str) -> None:
     with database.write() as session:
         row = session.get(RequiredTimeRow, name)
         if row is None:
-            find_in(session, name)
-            raise NotFoundError(f"{name!r} has no required time.")
+            described = _described(find_in(session, name)) is not None
+            stated = "; the one that its description states is changed there" if described else ""
+            raise NotFoundError(f"{name!r} has no required time that was set{stated}.")
         record(session, "require", name, reason, required_s=None, before_s=row.required_s)
         session.delete(row)
 
 
 def required_times(database: Database) -> dict[str, RequiredTime]:
-    """Name of a contingency -> its required time, for all that have one."""
+    """Name of a contingency -> its required time, for all that have one, in order of name."""
     with database.read() as session:
         rows = list(session.scalars(select(RequiredTimeRow).order_by(RequiredTimeRow.contingency)))
         for row in rows:
             check_row(row)
-        return {row.contingency: _required(row) for row in rows}
+        stating = latest_rows().where(ContingencyRow.spec_json.contains('"protection":{'))
+        described = [_described(row) for row in session.scalars(stating)]
+        found = {each.contingency: each for each in described if each is not None}
+        found |= {row.contingency: _required(row) for row in rows}
+    return dict(sorted(found.items()))
+
+
+def _described(row: ContingencyRow) -> RequiredTime | None:
+    protection = json.loads(row.spec_json).get("protection")
+    if protection is None:
+        return None
+    return RequiredTime(row.name, 1e-3 * protection["required_ms"], DESCRIBED, "", row.created_at)
 
 
 def _required(row: RequiredTimeRow) -> RequiredTime:

@@ -164,6 +164,20 @@ def test_a_grid_of_trajectories_is_the_same_as_its_rows(kind, seed):
     close(mixed.reshape(grid.shape), grid, atol=1e-10)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@everywhere
+@given(seed=seeds)
+def test_severities_that_are_followed_again_and_again_move_as_they_would_at_first(kind, seed):
+    model, member = surrogate(kind, seed)
+    random = np.random.default_rng(seed)
+    t = torch.tensor(np.sort(random.uniform(0.0, 2.0, 7)))
+    alpha, row = torch.tensor(random.uniform(0, 1, 3)), torch.tensor([2, 0, 2])
+    follow = model.follow(alpha, member)
+    for _ in range(2):
+        t_c = torch.tensor(np.sort(random.uniform(0.25, 1.25, (3, 4))))
+        close(follow(row, t, t_c, None), model.trajectories(t, alpha[row], t_c, member), atol=1e-10)
+
+
 @pytest.mark.parametrize("kind", ["es-pinn-chained", "moe-chained"])
 @everywhere
 @given(seed=seeds, alpha=severities, shift=st.floats(-3.0, 3.0), turns=st.integers(-2, 2))

@@ -20,11 +20,15 @@ from registry.store.heads import Measured
 EDGE = 0.5
 
 
-def contingency(name: str = "fault-a", position: float = 0.5, description: str = "") -> Contingency:
+def contingency(
+    name: str = "fault-a", position: float = 0.5, description: str = "", required_ms: float | None = None
+) -> Contingency:
     """A line fault on the shipped IEEE 30 system under another name; `position` changes its physics."""
     shipped = load_contingency("ieee30-line-3-4-restore")
     content = json.loads(shipped.to_json()) | {"name": name, "description": description}
     content["fault"]["position"] = position
+    if required_ms is not None:
+        content["protection"] = {"required_ms": required_ms}
     return Contingency(ContingencySpec.model_validate_json(json.dumps(content)), shipped.system)
 
 

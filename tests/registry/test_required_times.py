@@ -8,7 +8,7 @@ from contingencies.errors import NotFoundError, UsageError
 from registry.store import events
 from registry.store.required_times import remove_required, required_times, set_required
 from registry.texts import acting_as
-from tests.registry.makers import Zoo
+from tests.registry.makers import Zoo, contingency
 
 
 def test_a_required_time_is_set_replaced_and_removed_on_record(zoo: Zoo) -> None:
@@ -49,3 +49,17 @@ def test_only_a_registered_contingency_has_a_required_time(sqlite_zoo: Zoo) -> N
         set_required(home.database, "fault-b", 0.1, "why not")
     with pytest.raises(NotFoundError, match="no required time"):
         remove_required(home.database, "fault-a", "")
+
+
+def test_a_description_states_a_required_time_until_another_one_is_set(zoo: Zoo) -> None:
+    home, *_ = zoo.with_head()
+    home.register([contingency("fault-a", required_ms=120.0), contingency("fault-c", required_ms=90.0)])
+    stated = required_times(home.database)
+    assert {name: each.required_s for name, each in stated.items()} == pytest.approx({"fault-a": 0.12, "fault-c": 0.09})
+    assert stated["fault-a"].reason == "stated in its description"
+    set_required(home.database, "fault-a", 0.1, "new breaker")
+    assert required_times(home.database)["fault-a"].required_s == 0.1
+    with pytest.raises(NotFoundError, match="its description states"):
+        remove_required(home.database, "fault-c", "")
+    home.register([contingency("fault-c", position=0.4)])  # the next version states none
+    assert list(required_times(home.database)) == ["fault-a"]

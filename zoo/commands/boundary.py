@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from contingencies.tables import csv_text
+from contingencies.tables import counted, csv_text
 from zoo.commands.options import (
     ROW_NUMBER,
     alpha_option,
@@ -43,6 +43,16 @@ def load_surrogate(name: str, checkpoint: int | None, home: str, registry: str |
 
     with Registry.open(home, registry) as opened:
         return load_checkpoint(name, checkpoint, opened)
+
+
+def _required_ms(name: str, home: str, registry: str | None) -> float | None:
+    """The duration that protection needs, ms, where the registry knows it."""
+    from registry.home import Home
+    from registry.store.required_times import required_times
+
+    with Home.open(home, registry, create=False) as opened:
+        required = required_times(opened.database).get(name.partition("@")[0])
+    return None if required is None else 1e3 * required.required_s
 
 
 @click.command(epilog="Example: cct-zoo boundary ieee30-line-3-4-restore --reference fast --plot boundary.png")
@@ -86,7 +96,7 @@ def boundary(
     if plot:
         from zoo.plots import save_figure
 
-        save_figure(LearnedBoundary(loaded, number, assessment).plot(), plot)
+        save_figure(LearnedBoundary(loaded, number, assessment).plot(_required_ms(name, home, registry)), plot)
     rows = assessment.rows()
     if csv_file and write_csv(csv_file, csv_text(list(rows[0]), rows)):
         return
@@ -138,9 +148,10 @@ def _print_boundary(assessment: "Assessment", rows: list[dict[str, Any]]) -> Non
         )
         return
     assert errors.p95 is not None and errors.maximum is not None
+    number = counted(errors.finite, "severity", "severities")
     click.echo(
         f"CCT error ({assessment.truth.reference} ODE): mean {1e3 * errors.mae:.4f} ms, P95 {1e3 * errors.p95:.4f} ms, "
-        f"max {1e3 * errors.maximum:.4f} ms over {errors.finite} severities; {errors.mismatches} of other status."
+        f"max {1e3 * errors.maximum:.4f} ms over {number}; {errors.mismatches} of other status."
     )
     if split.rows:
         click.echo(

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from contingencies.tables import severities
 from zoo.commands.options import ROW_NUMBER, json_option, registry_options
 from zoo.commands.output import print_json
 from zoo.commands.progress import progress
@@ -48,12 +49,14 @@ def _head_line(report: dict[str, Any]) -> str:
         newest = f", the newest of {report['contingency']}" if report["requested_source"] == "latest" else ""
         source += f" ({report['model']}{newest})"
     finite = [f"{i['from']:.4f}..{i['to']:.4f}" for i in report["intervals"] if i["status"] == "finite"]
-    mean, largest, bound = (_milliseconds(report[key]) for key in ("strict_mae_s", "strict_max_s", "error_bound_s"))
+    mean, largest = (_milliseconds(report[key]) for key in ("strict_mae_s", "strict_max_s"))
+    bound = report["error_bound_s"]
+    promise = "no bound" if bound is None else f"95 % within +- {1e3 * bound:.3g} ms"
     return (
         f"head {report['head']}  {report['contingency']} v{report['contingency_version']}  "
         f"{report['kind']} from {source}  finite {', '.join(finite) or 'nowhere'}  "
-        f"against the strict ODE: mean {mean}, max {largest} ({report['strict_severities']} severities, "
-        f"{report['strict_disagreements']} of other status)  bound {bound}"
+        f"against the strict ODE: mean {mean}, max {largest} ({severities(report['strict_severities'])}, "
+        f"{report['strict_disagreements']} of other status)  {promise}"
     )
 
 

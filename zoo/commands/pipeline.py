@@ -18,7 +18,7 @@ from zoo.commands.options import (
 )
 from zoo.commands.output import print_json
 from zoo.commands.progress import progress
-from zoo.commands.recipes import RECIPE, recipe_of, recipe_options, severity_option
+from zoo.commands.recipes import RECIPE, option_name, recipe_of, recipe_options, severity_option
 
 if TYPE_CHECKING:
     from contingencies.library import Contingency
@@ -111,7 +111,7 @@ def pipeline(
         gate = Gate(mae_s=1e-3 * max_mean_ms, max_s=1e-3 * max_ms)
         plan = PipelinePlan(TrainingRequest(model=chosen, **options), gate=gate, **deployment)
         with progress(f"{chosen} of {len(rows)} contingencies", resumable=True) as display:
-            session = Session(opened, not fresh, display, display.say)
+            session = Session(opened, not fresh, display, display.say, executor)
             result = run_pipeline(session, rows, plan, executor, registry)
         by_name = {row.name: row for row in rows}
         telling = sorted(result.members, key=lambda member: member.status != "finite")  # one with a number, if any
@@ -120,14 +120,14 @@ def pipeline(
             example(opened.path, row, opened.contingency(row), url=registry, alias=deployment["alias"])
             for row in deployed[:1]
         ]
-        verdicts = {} if required_ms is None else _verdicts(opened, deployed, deployment["alias"], 1e-3 * required_ms)
+        verdicts = _verdicts(opened, deployed, deployment["alias"], required_ms)
     if as_json:
         report = result.report() | {"examples": [vars(entry) for entry in shown]}
-        if required_ms is not None:
-            report |= {"required_s": 1e-3 * required_ms, "verdicts": {name: vars(v) for name, v in verdicts.items()}}
+        if verdicts:
+            report |= {"verdicts": {name: vars(verdict) for name, verdict in verdicts.items()}}
         print_json(report)
     else:
-        _print(result, shown, verdicts, required_ms)
+        _print(result, shown, verdicts)
     refused = [member for member in result.members if member.outcome != "deployed"]
     if refused:
         raise GateError(f"{len(refused)} of {len(rows)} heads were not deployed; the reasons are above.")
@@ -147,8 +147,7 @@ def _family_recipe(
         raise UsageError("--fault and --clearing make a family of a --system; leave out the names.")
     for key, value in family.items():
         if value is not None and value != () and fault is None:
-            option = {"t_end": "T", "areas": "area"}.get(key, key.replace("_", "-"))
-            raise UsageError(f"--{option} describes a family; give --fault and --clearing, or leave it out.")
+            raise UsageError(f"{option_name(key)} describes a family; give --fault and --clearing, or leave it out.")
     return None if fault is None or clearing is None else recipe_of(fault, clearing, **family)
 
 
@@ -181,17 +180,30 @@ def milliseconds(seconds: float | None) -> str:
     return "-" if seconds is None else f"{1e3 * seconds:.4f}"
 
 
-def _verdicts(home: "Home", rows: "list[ContingencyRecord]", alias: str, required_s: float) -> "dict[str, Verdict]":
-    """What the deployed heads make of a required time, at the most severe fault of each contingency."""
+def _verdicts(
+    home: "Home", rows: "list[ContingencyRecord]", alias: str, required_ms: float | None
+) -> "dict[str, Verdict]":
+    """What the deployed heads make of the required times, as given or else as the registry has them.
+
+    Each at the most severe fault of its contingency; those without a required time are left out.
+    """
     from contingencies.protection import judge
     from registry.store import deployments
+    from registry.store.required_times import required_times
 
+    required = (
+        {name: each.required_s for name, each in required_times(home.database).items()}
+        if required_ms is None
+        else {row.name: 1e-3 * required_ms for row in rows}
+    )
     verdicts = {}
     for row in rows:
+        if row.name not in required:
+            continue
         head = home.load_head(deployments.active(home.database, row.name, alias).head)
         cct, status = head.answer(head.severity[1])
         duration = None if cct is None else cct - head.t_f
-        verdicts[row.name] = judge(status, duration, home.contingency(row).spec.window, required_s)
+        verdicts[row.name] = judge(status, duration, home.contingency(row).spec.window, required[row.name])
     return verdicts
 
 
@@ -199,37 +211,30 @@ def _print(
     result: "PipelineResult",
     examples: "Sequence[Example]",
     verdicts: "dict[str, Verdict]",
-    required_ms: float | None,
 ) -> None:
     trained = f"trained in {result.training_s:.0f} s" if result.trained_now else "trained before"
     click.echo(f"checkpoint {result.checkpoint}  {result.model}  {result.parameters:,} parameters  {trained}")
     width = max(len("contingency"), *(len(member.contingency) for member in result.members))
     click.echo(
         f"{'contingency':{width}}  {'outcome':8}  {'status':14}  {'head':>5}  {'mean ms':>9}  {'max ms':>9}"
-        + ("" if required_ms is None else f"  {'required':10}")
+        + (f"  {'required':10}" if verdicts else "")
     )
     for m in result.members:
         head = "-" if m.head is None else str(m.head)
         click.echo(
             f"{m.contingency:{width}}  {m.outcome:8}  {m.status:14}  {head:>5}  {milliseconds(m.strict_mae_s):>9}  "
             f"{milliseconds(m.strict_max_s):>9}"
-            + (
-                ""
-                if required_ms is None
-                else f"  {verdicts[m.contingency].words() if m.contingency in verdicts else '-':10}"
-            )
+            + ("" if not verdicts else f"  {verdicts[m.contingency].words() if m.contingency in verdicts else '-':10}")
             + (f"  {m.detail}" if m.detail else "")
         )
     passed = sum(member.outcome == "deployed" for member in result.members)
     censored = sum(member.outcome == "deployed" and member.status != "finite" for member in result.members)
     status_only = f", {censored} of them censored at every severity (status only, no number)" if censored else ""
     click.echo(f"{passed} of {len(result.members)} heads passed the gate and are deployed{status_only}")
-    if required_ms is not None:
-        failed = sum(verdict.outcome == "fail" for verdict in verdicts.values())
-        click.echo(
-            f"{failed} of {len(verdicts)} deployed contingencies fail {required_ms:g} ms at their most severe fault, "
-            f"{sum(verdict.outcome == 'pass' for verdict in verdicts.values())} pass"
-        )
+    if verdicts:
+        from contingencies.protection import tally
+
+        click.echo(f"at the most severe fault: {tally(verdicts.values(), 'the required time')}")
     for entry in examples:
         click.echo(example_line(entry))
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from contingencies.tables import csv_text
+from contingencies.tables import counted, csv_text
 from zoo.commands.options import (
     alias_option,
     alpha_option,
@@ -177,11 +177,8 @@ def _line(answer: dict[str, Any]) -> str:
 
     source = "reference" if answer["checkpoint"] is None else f"checkpoint {answer['checkpoint']}"
     measured = answer["strict_severities"]
-    seldom = (
-        f", measured at {measured} strict severit{'y' if measured == 1 else 'ies'} only"
-        if measured < FEW_STRICT
-        else ""
-    )
+    few = counted(measured, "strict severity", "strict severities")
+    seldom = f", measured at {few} only" if measured < FEW_STRICT else ""
     origin = f"[head {answer['head']} from {source}, version {answer['contingency_version']}{seldom}]"
     if answer["status"] != "finite":
         ranges = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in answer.get("domain", {}).items())

@@ -24,6 +24,12 @@ LAW = ("law", "impedance_pu")  # options of faults in the network: how they are 
 STUDY = ("t_f", "t_end", "t_c", "max_separation")
 RECIPE = (*APPLIES_TO, *LAW, *STUDY, *SELECTION)  # besides the kinds of fault and clearing
 
+
+def option_name(key: str) -> str:
+    """How an option of `RECIPE` is written on the command line."""
+    return "--" + {"t_end": "T", "areas": "area"}.get(key, key.replace("_", "-"))
+
+
 study_options = together(  # as `study_of` reads them
     click.option("--t-f", type=FINITE, help="Fault applied, s.  [default: 0.2]"),
     click.option("--T", "t_end", type=FINITE, help="End of the study, s.  [default: 2.5]"),
@@ -82,11 +88,18 @@ severity_option = click.option(
 )
 
 
-def recipe_of(fault: Any, clearing: str, severity: tuple[float, float] | None = None, **given: Any) -> "Recipe":
+def recipe_of(
+    fault: Any,
+    clearing: str,
+    severity: tuple[float, float] | None = None,
+    required_ms: float | None = None,
+    **given: Any,
+) -> "Recipe":
     """The recipe that the options describe; what is not given has the family's defaults."""
     from contingencies.errors import UsageError
     from contingencies.fault_specs import Shunt
     from contingencies.recipes import SHUNT, Recipe
+    from contingencies.spec import Protection
 
     stated = {name: value for name, value in given.items() if value is not None and value != ()}
     for name, kind in APPLIES_TO.items():
@@ -95,6 +108,8 @@ def recipe_of(fault: Any, clearing: str, severity: tuple[float, float] | None = 
     parts: dict[str, Any] = {name: stated[name] for name in ("position", "coefficient", "factor") if name in stated}
     if severity is not None:
         parts["severity"] = severity
+    if required_ms is not None:
+        parts["protection"] = _checked(Protection, {"required_ms": required_ms})
     shunt = {"g": stated.get("shunt_g", SHUNT.g), "b": stated.get("shunt_b", SHUNT.b)}
     parts["impedance"] = _impedance_of(fault, stated)
     places = selection_of(stated)

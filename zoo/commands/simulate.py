@@ -58,7 +58,11 @@ def simulate(
     registry: str | None,
     as_json: bool,
 ) -> None:
-    """Simulate one scenario of contingency NAME and say whether it stays in step."""
+    """Simulate one scenario of contingency NAME and say whether it stays in step.
+
+    In JSON, separation_rad is the largest that was reached, max_separation_rad the largest admissible, and margin_rad
+    the first less the second: negative while synchronism is kept.
+    """
     from contingencies.points import parse_at
     from contingencies.reports import domain_remark
     from contingencies.trajectories import trajectory_csv

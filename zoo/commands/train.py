@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from contingencies.tables import counted
 from zoo.commands.options import json_option, training_options
 from zoo.commands.output import print_json
 from zoo.commands.progress import progress
@@ -84,9 +85,10 @@ def print_trained(report: dict[str, Any]) -> None:
             verdict = "censored at every severity, as the reference" if not member["status_errors"] else "no finite CCT"
         else:
             verdict = f"CCT error mean {member['cct_mae_ms']:.4f} ms, max {member['cct_max_ms']:.4f} ms"
+        expected = counted(member["reference_finite"], "finite severity", "finite severities")
         click.echo(
             f"  {member['contingency']} v{member['version']}  {verdict}  ({member['finite']} of "
-            f"{member['reference_finite']} finite severities, {member['status_errors']} of other status; fast ODE)"
+            f"{expected}, {member['status_errors']} of other status; fast ODE)"
         )
 
 

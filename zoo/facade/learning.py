@@ -130,10 +130,11 @@ class LearnedBoundary:
         """A pandas table with one row per severity."""
         return to_frame(self.assessment.rows())
 
-    def plot(self) -> Any:
-        """A matplotlib figure: margin map, boundaries, error and sensitivities."""
+    def plot(self, required_ms: float | None = None) -> Any:
+        """A matplotlib figure: margin map, boundaries, error and sensitivities; `required_ms` as protection needs."""
         picture = margin_picture(self.loaded.surrogate, self.loaded.member, self.assessment.rule)
-        return plot_learned_boundary(self.assessment, picture)
+        required = None if required_ms is None else 1e-3 * required_ms
+        return plot_learned_boundary(self.assessment, picture, required)
 
 
 def load_checkpoint(name: str, checkpoint: int | None = None, registry: Registry | None = None) -> tuple[Loaded, int]:

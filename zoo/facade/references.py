@@ -14,6 +14,7 @@ from contingencies.library import Contingency
 from contingencies.network import Float
 from contingencies.operators import PhaseOperators, compile_contingency
 from contingencies.point_networks import axes_of, point_of
+from contingencies.protection import required_time
 from contingencies.references import Reference
 from contingencies.reports import cct_sentence, describe_cct, in_domain
 from contingencies.stability import CCT, Boundary, boundary_of, check_scenario
@@ -90,7 +91,8 @@ class Simulation:
             "in_domain": in_domain(self.operators, self.alpha),
             "stable": self.stable,
             "margin_rad": self.margin,
-            "max_separation_rad": largest,
+            "separation_rad": largest,
+            "max_separation_rad": self.operators.max_separation,
             "at_s": at_s,
             "crossing_s": self.crossing,
             "machines": list(self.operators.machine_buses),
@@ -185,6 +187,7 @@ class ReferenceBoundary:
     operators: PhaseOperators
     answers: tuple[CCT, ...]
     reference: str
+    required: float | None = None  # s, the duration that protection needs, where the description states it
 
     @cached_property
     def values(self) -> Boundary:
@@ -222,7 +225,7 @@ class ReferenceBoundary:
 
     def plot(self) -> Any:
         """A matplotlib figure of CCT over severity."""
-        return plot_boundary(self.operators, self.values)
+        return plot_boundary(self.operators, self.values, self.required)
 
 
 def reference_cct(
@@ -270,7 +273,8 @@ def boundary(
     report : callable
         Called with stage, severities done, severities in all.
     """
-    operators = operators_of(contingency, at)
+    found = contingency if isinstance(contingency, Contingency) else find_contingency(str(contingency))
+    operators = operators_of(found, at)
     severities = np.linspace(*operators.severity, CURVE_POINTS) if alpha is None else _severities(alpha)
     for value in severities:
         check_scenario(operators, value)
@@ -278,7 +282,7 @@ def boundary(
     for value in severities:
         answers.append(references.reference_cct(operators, float(value), reference, intervals=intervals))
         report(f"{reference} reference", len(answers), len(severities))
-    return ReferenceBoundary(operators, tuple(answers), reference)
+    return ReferenceBoundary(operators, tuple(answers), reference, required_time(found.spec))
 
 
 def _severities(alpha: ArrayLike) -> Sequence[float]:

@@ -10,6 +10,7 @@ severities drawn at random may miss a short finite range, so the statuses are co
 domain too, with the fast ODE, whose whole clearing window is searched there.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -226,6 +227,7 @@ def distill(
     `source` is "reference", "latest" (the newest finished checkpoint) or a checkpoint's number. A head follows a
     surrogate no closer than is worth while.
     """
+    begin = time.process_time()
     checkpoint = None if source == "reference" else find_checkpoint(home, row, source)
     if checkpoint is None:
         distilled = distill_boundary(reference_source(home.contingency(row)), settings, report)
@@ -236,6 +238,7 @@ def distill(
         "evaluations": distilled.evaluations, "seed": settings.seed, "parameters": distilled.head.parameters
     }  # fmt: skip
     detail["strict_points"] = _points(distilled.strict)
+    detail["build_s"] = round(time.process_time() - begin, 3)  # of the processor, gate measurements included
     if checkpoint is not None:
         detail["certificate"] = _certificate(checkpoint, expert_of(checkpoint, row))
     return home.add_head(row, distilled.head, distilled.measured, checkpoint.id if checkpoint else None, detail)

@@ -8,20 +8,23 @@ import numpy as np
 from contingencies.network import Float
 from contingencies.operators import PhaseOperators
 from contingencies.stability import Boundary
+from contingencies.tables import severities
 from contingencies.trajectories import Trajectory
 from espinn_moe.certificate import CertificateRow
 from zoo.judging.assessment import Assessment
-from zoo.plots import draw_errors, new_figure
+from zoo.plots import add_required_line, add_voltage_scale, draw_errors, new_figure
 
 MARGIN_SHOWN_RAD = 2.0  # margins beyond this are one colour: they grow to tens of radians within milliseconds
 
 
-def plot_learned_boundary(assessment: Assessment, picture: tuple[Float, Float, Float] | None = None) -> Any:
+def plot_learned_boundary(
+    assessment: Assessment, picture: tuple[Float, Float, Float] | None = None, required: float | None = None
+) -> Any:
     """Margin map with boundaries, CCT curves, errors, and sensitivities where there are any, over one severity axis.
 
     The content of the paper's Figure 3; its inset is a panel here, since a boundary may lie anywhere in the
     clearing window and no corner is free for all. `picture` are severities (a,), clearing instants (c,) and
-    learned margins (a, c).
+    learned margins (a, c); `required` is the duration that protection needs, s.
     """
     ops, learned, truth = assessment.operators, assessment.learned, assessment.truth
     sensitive = bool(assessment.sensitivity.valid.any())
@@ -54,13 +57,15 @@ def plot_learned_boundary(assessment: Assessment, picture: tuple[Float, Float, F
         axes.set_ylabel("clearing instant $t_c$ (s)")
         axes.set_xlim(*ops.severity)
         axes.set_ylim(first, last)
+        add_required_line(axes, ops, required)
+    add_voltage_scale(top, ops)
     mae = assessment.errors.mae
     said = (
         "no finite severity"
         if mae is None
         else f"MAE {1e3 * mae:.3g} ms, max {1e3 * (assessment.errors.maximum or 0):.3g} ms"
     )
-    top.set_title(f"{ops.name}: {said} over {assessment.errors.finite} severities", fontsize=10)
+    top.set_title(f"{ops.name}: {said} over {severities(assessment.errors.finite)}", fontsize=10)
     bottom.grid(alpha=0.3)
     top.legend(fontsize=8, loc="lower left")
     bottom.legend(fontsize=8, loc="lower left")

@@ -29,6 +29,7 @@ from zoo.surrogates.datasets import evaluation_grid, training_axes
 POINTS = 60  # random severities and operating points of the final error, where there are conditions
 POINTS_SEED = 7_001
 LOOKS = 12  # severities of a look during training, over all members
+POOL = 8  # severities for each that is chosen: enough to meet a finite range, few enough for a large family
 REACH_S = 0.05  # how far from the true CCT a look searches
 PARTS = 4  # into which an interval is cut at a time
 
@@ -104,7 +105,8 @@ class Validation:
 
 def _severities(operators: PhaseOperators, count: int) -> tuple[Float, Float]:
     """Severities of the training grid, with finite CCT where there are such, and the true CCTs."""
-    boundary = reference_boundary(operators, training_axes(operators)[0])
+    axis = training_axes(operators)[0]
+    boundary = reference_boundary(operators, axis[:: -max(1, len(axis) // (POOL * count))][::-1])
     pool = np.flatnonzero(boundary.finite) if boundary.finite.any() else np.arange(len(boundary.alpha))
     chosen = pool[np.unique(np.linspace(0, len(pool) - 1, min(count, len(pool))).round().astype(int))]
     first, last = operators.window.t_c

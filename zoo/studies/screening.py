@@ -18,17 +18,15 @@ from contingencies.fault_specs import LineFault
 from contingencies.library import Contingency
 from contingencies.ode import FastODE
 from contingencies.operators import PhaseOperators, as_bolted
+from contingencies.protection import Verdict
 from contingencies.references import Reference, reference_cct
-from contingencies.spec import Window
 from contingencies.stability import check_scenario
 from contingencies.tables import csv_text
-from zoo.plots import new_figure
 from zoo.work.executor import Executor, Serial
 from zoo.work.jobs import Job
 from zoo.work.reporting import Report, silent
 
 BATCHES_PER_WORKER = 8  # enough to balance the load; each batch carries the network to its worker once
-MOST_DRAWN = 40
 RANK = {"left-censored": 0, "finite": 1, "right-censored": 2, "failed": 3}
 
 
@@ -49,9 +47,14 @@ class Screened:
     bolted_duration: float | None = None  # s
 
     @property
+    def compared_with_bolted(self) -> bool:
+        """Whether a bolted fault is another one than that which was studied, and both have an answer."""
+        return bool(self.bolted) and self.status != "failed"
+
+    @property
     def worse_when_bolted(self) -> bool:
         """Whether a bolted fault at the same place leaves less time."""
-        if not self.bolted or self.status == "failed":
+        if not self.compared_with_bolted:
             return False
         if RANK[self.bolted] != RANK[self.status]:
             return RANK[self.bolted] < RANK[self.status]
@@ -71,6 +74,7 @@ class Screened:
             "separation_at_edge_rad": None if self.separation is None else round(self.separation, 6),
             "bolted_status": self.bolted or None,
             "bolted_duration_s": None if self.bolted_duration is None else round(self.bolted_duration, 9),
+            "worse_when_bolted": self.worse_when_bolted if self.compared_with_bolted else None,
         }
 
 
@@ -174,55 +178,23 @@ def _failed(operators: PhaseOperators, alpha: float, reference: Reference, messa
     return Screened(operators.name, alpha, "failed", None, None, None, reference, message)
 
 
-def screening_csv(answers: Sequence[Screened], left_out: Sequence[LeftOut] = ()) -> str:
+def verdict_report(verdict: Verdict | None) -> dict[str, Any]:
+    """What a required time makes of an answer, as plain values; nothing where none is required."""
+    if verdict is None:
+        return {}
+    return {"required_s": verdict.required, "verdict": verdict.outcome, "margin_s": verdict.margin}
+
+
+def screening_csv(
+    answers: Sequence[Screened], left_out: Sequence[LeftOut] = (), verdicts: Sequence[Verdict | None] = ()
+) -> str:
     """Ranked answers as CSV with a header, then the places left out, without rank and with their reasons."""
     names = list(Screened("", 0.0, "", None, None, None, "").report())
-    ranked = [{"rank": rank, **answer.report()} for rank, answer in enumerate(answers, start=1)]
+    reports = [verdict_report(verdict) for verdict in verdicts] or [{} for _ in answers]
+    judged = next((list(report) for report in reports if report), [])
+    ranked = [
+        {"rank": rank, **answer.report(), **report}
+        for rank, (answer, report) in enumerate(zip(answers, reports, strict=True), start=1)
+    ]
     places = [{"contingency": item.name, "status": "left-out", "message": item.reason} for item in left_out]
-    return csv_text(["rank", *names], [*ranked, *places])
-
-
-def plot_screening(answers: Sequence[Screened], window: Window, title: str, required_ms: float | None = None) -> Any:
-    """Ranked durations of the finite members as bars; how many others there are stands below.
-
-    Parameters
-    ----------
-    answers : sequence of Screened
-        Ranked; the first 40 that are finite, or unstable throughout the window, are drawn.
-    window : Window
-        The studied clearing instants.
-    title : str
-    required_ms : float, optional
-        Time that protection needs; drawn as a line.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-    """
-    critical = [answer for answer in answers if answer.status in ("left-censored", "finite")]
-    shown = critical[:MOST_DRAWN]
-    figure, axes = new_figure(height=1.4 + 0.22 * max(len(shown), 4))
-    first = 1e3 * (window.t_c[0] - window.t_f)
-    for row, answer in enumerate(shown):
-        if answer.duration is None:
-            axes.barh(row, first, color="none", edgecolor="C3", hatch="//")
-        else:
-            axes.barh(row, 1e3 * answer.duration, color="C0")
-    if required_ms is not None:
-        axes.axvline(required_ms, color="C3", lw=1.2, label=f"required: {required_ms:g} ms")
-        axes.legend(fontsize=8)
-    axes.set_yticks(range(len(shown)), [answer.contingency for answer in shown], fontsize=7)
-    axes.invert_yaxis()
-    rest = {
-        "more": len(critical) - len(shown),
-        f"stable when cleared within {1e3 * (window.t_c[1] - window.t_f):g} ms": len(answers)
-        - len(critical)
-        - sum(answer.status == "failed" for answer in answers),
-        "failed": sum(answer.status == "failed" for answer in answers),
-    }
-    others = ", ".join(f"{count} {what}" for what, count in rest.items() if count)
-    axes.set_xlabel(
-        "critical fault duration, ms (hatched: below the window)" + (f"\nnot drawn: {others}" if others else "")
-    )
-    axes.set_title(title, fontsize=9)
-    return figure
+    return csv_text(["rank", *names, *judged], [*ranked, *places])

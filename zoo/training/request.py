@@ -19,6 +19,7 @@ from zoo.surrogates.budgets import Residual, plan_for
 from zoo.surrogates.catalogue import create_model, entry_of, make_objective, residual_of
 from zoo.surrogates.datasets import ScenarioSet, training_set
 from zoo.work.code import code_digest
+from zoo.work.reporting import Report, silent
 
 
 @dataclass(frozen=True)
@@ -91,10 +92,15 @@ class Prepared:
         return f"{self.subject[:24]}-{code_digest()}"
 
 
-def prepare(contingencies: Sequence[Contingency], request: TrainingRequest, parent: Parent | None = None) -> Prepared:
+def prepare(
+    contingencies: Sequence[Contingency],
+    request: TrainingRequest,
+    parent: Parent | None = None,
+    report: Report = silent,
+) -> Prepared:
     """Simulate the data and build the model; every bad request is refused here, before any time is spent.
 
-    With a `parent` of the same shape, training begins from its weights.
+    With a `parent` of the same shape, training begins from its weights. `report` hears of the members simulated.
     """
     if not entry_of(request.model).family and len(contingencies) > 1:
         raise UsageError(
@@ -103,7 +109,10 @@ def prepare(contingencies: Sequence[Contingency], request: TrainingRequest, pare
         )
     plan = request.plan(len(contingencies))
     members = compile_members(contingencies)
-    scenarios = tuple(training_set(operators, request.fraction, request.seed) for operators in members)
+    scenarios: list[ScenarioSet] = []
+    for operators in members:
+        report("simulating training data", len(scenarios), len(members))
+        scenarios.append(training_set(operators, request.fraction, request.seed))
     settings = dict(request.settings or {})
     if request.dtype is not None:
         settings["dtype"] = request.dtype
@@ -112,12 +121,13 @@ def prepare(contingencies: Sequence[Contingency], request: TrainingRequest, pare
     if parent is not None:
         surrogate.load_state_dict(parent.surrogate.state_dict())
     surrogate.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
+    report("preparing the objective", 0, 0)
     objective = make_objective(request.model, surrogate, scenarios, focus=request.focus, residual=request.residual)
     config = training_config(contingencies, request, scenarios, surrogate, plan, parent)
     learned = tuple(range(len(contingencies)))
     return Prepared(
-        request, tuple(contingencies), learned, scenarios, surrogate, objective, plan, config, balance_of(objective),
-        parent,
+        request, tuple(contingencies), learned, tuple(scenarios), surrogate, objective, plan, config,
+        balance_of(objective), parent,
     )  # fmt: skip
 
 

@@ -10,25 +10,26 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from contingencies.errors import ConflictError, UsageError
-from contingencies.stability import Boundary
 from espinn_moe.plan import Progress
 from espinn_moe.state_file import tree_from_bytes
 from espinn_moe.surrogate import Surrogate
 from espinn_moe.train import TrainingResult, train
 from registry.home import Home
 from registry.records import CheckpointRecord, ContingencyRecord
-from zoo.judging.certificates import member_certificate
+from zoo.judging.measuring import MemberMeasured, measure_members
 from zoo.judging.metrics import cct_errors
-from zoo.judging.unseen import Validation, unseen_boundaries
+from zoo.judging.unseen import Validation
 from zoo.surrogates import checkpoints
 from zoo.training.lock import only_process
 from zoo.training.outcome import TooBriefError, Trained, training_metrics
 from zoo.training.record import Record
 from zoo.training.request import Parent, Prepared, TrainingRequest, prepare
+from zoo.work.executor import Executor
 from zoo.work.reporting import Report, Say, quiet, silent
 
 FOLDER = "training"  # of the home: states of unfinished trainings
 SUFFIX = ".safetensors"
+COMPARING = "comparing with the reference ODE"
 RESUMABLE = "The training is saved; the same command resumes it."
 
 
@@ -46,12 +47,15 @@ class Session:
         Hears how far a training is, about once a second.
     say : callable
         Hears that a training resumes, and from where, or that what other code left is not reused.
+    executor : Executor, optional
+        Where the members of a trained family are compared with the reference; default: in this process.
     """
 
     home: Home
     resume: bool = True
     report: Report = silent
     say: Say = quiet
+    executor: Executor | None = None
 
     def train(
         self, rows: Sequence[ContingencyRecord], request: TrainingRequest, parent: Parent | None = None
@@ -71,7 +75,7 @@ class Session:
             raise ConflictError("a contingency is named twice; give each member once.")
         if len({row.system_id for row in rows}) > 1:
             raise UsageError(f"{names[0]} and others belong to different systems; one model serves one system.")
-        return self.run(rows, prepare(self.home.contingencies(rows), request, parent))
+        return self.run(rows, prepare(self.home.contingencies(rows), request, parent, self.report))
 
     def run(self, rows: Sequence[ContingencyRecord], prepared: Prepared) -> Trained:
         """Train what has been prepared; `rows` are all members of the model that is kept."""
@@ -123,13 +127,14 @@ class Session:
     ) -> Trained:
         """Measure the model and store it."""
         surrogate = prepared.complete(prepared.surrogate.to("cpu").eval()).eval()
-        boundaries: dict[int, tuple[Boundary, Boundary]] = {}
-        certificates: dict[str, float] = {}
-        for done, member in enumerate(prepared.learned, 1):
-            boundaries[member] = unseen_boundaries(surrogate, member)
-            certificates |= member_certificate(surrogate, boundaries[member][0], member)
+        found: dict[int, MemberMeasured] = {}
+        self.report(COMPARING, 0, len(prepared.learned))
+        for each in measure_members(surrogate, prepared.learned, self.executor):
+            found[each.member] = each
             record.say_alive()
-            self.report("comparing with the reference ODE", done, len(prepared.learned))
+            self.report(COMPARING, len(found), len(prepared.learned))
+        boundaries = {member: (found[member].learned, found[member].truth) for member in prepared.learned}
+        certificates = {name: value for each in found.values() for name, value in each.certificate.items()}
         errors = [cct_errors(*pair) for pair in boundaries.values()]
         metrics = dict(prepared.parent.metrics) if prepared.parent else {}
         metrics |= training_metrics(errors, result) | certificates

@@ -33,7 +33,7 @@ MECHANICAL = ["--fault", "mechanical", "--clearing", "restore-mechanical"]
 
 def run(*arguments: str):
     """The command's standard output; errors a user can mend are raised."""
-    return CliRunner().invoke(zoo, list(arguments), catch_exceptions=False, standalone_mode=False).output
+    return CliRunner().invoke(zoo, list(arguments), catch_exceptions=False, standalone_mode=False).stdout
 
 
 def refusal(*arguments: str) -> tuple[int, str]:
@@ -199,7 +199,7 @@ def test_a_screen_studies_bolted_faults_near_either_end_and_says_so():
     text = run("screen", "wscc9", *LINES, "--jobs", "1", "--required-ms", "150")
     assert "near either end, bolted three-phase" in text
     assert text.count("wscc9-line-") == 2 * 6 + 3
-    assert "below the required 150 ms" in text
+    assert "fail the required 150 ms" in text
 
 
 def test_a_screen_of_weaker_faults_says_where_a_bolted_one_would_be_worse():
@@ -212,6 +212,29 @@ def test_a_screen_of_weaker_faults_says_where_a_bolted_one_would_be_worse():
         assert answer["bolted_duration_s"] == pytest.approx(twin["duration_s"], abs=2e-6)
         assert twin["bolted_status"] is None
     assert "a bolted fault would be worse for" in run("screen", "wscc9", *SCALED, "--jobs", "1")
+
+
+def test_a_folder_is_ranked_by_the_protection_times_of_its_files(tmp_path):
+    arguments = ["wscc9", *LINES, "--include", "*7-8*", "--required-ms", "200"]
+    run("generate-contingencies", *arguments, "--output", str(tmp_path))
+    slower = sorted(tmp_path.iterdir())[0]
+    slower.write_text(slower.read_text().replace("required_ms: 200.0", "required_ms: 250.0"))
+    made = json.loads(run("screen", str(tmp_path), "--jobs", "1", "--json", "--plot", str(tmp_path / "figure.svg")))
+    answers = made["answers"]
+    assert sorted(answer["required_s"] for answer in answers) == pytest.approx([0.2, 0.25])
+    for answer in answers:
+        assert answer["verdict"] == ("pass" if answer["duration_s"] >= answer["required_s"] else "fail")
+    family = json.loads(run("screen", "wscc9", *LINES, "--include", "*7-8*", "--jobs", "1", "--json"))["answers"]
+    assert [answer["duration_s"] for answer in answers] == [answer["duration_s"] for answer in family]
+    text = run("screen", str(tmp_path), "--jobs", "1")
+    assert "2 contingencies of the folder" in text and "all bolted" in text and "fail their required times" in text
+    assert "fail the required 100 ms" in run("screen", str(tmp_path), "--jobs", "1", "--required-ms", "100")
+
+
+@pytest.mark.parametrize(("arguments", "words"), [(["wscc9"], "give both"), (["FOLDER", "--T", "3"], "leave out --T")])
+def test_a_screen_is_told_what_to_rank_once(tmp_path, arguments, words):
+    code, message = refusal("screen", *(str(tmp_path) if part == "FOLDER" else part for part in arguments))
+    assert code == 2 and words in message
 
 
 def test_right_censored_members_follow_by_how_close_they_came():

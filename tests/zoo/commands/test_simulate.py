@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 
 import pytest
 from click.testing import CliRunner
@@ -184,3 +185,29 @@ def test_a_severity_beyond_a_bolted_fault_is_remarked_upon(tmp_path):
     assert "outside" not in run(*scenario, 1.0)[1]
     assert run_json(*scenario, 1.5)["in_domain"] is False
     assert remark in run("reference-cct", path, "--alpha", 1.5)[1]
+
+
+def test_the_largest_separation_reached_and_the_admissible_one_have_names_of_their_own():
+    stable, lost = (run_json("simulate", PRIMARY, "--alpha", 0.93, "--t-c", t_c) for t_c in (0.5, 0.73))
+    for answer in (stable, lost):
+        assert answer["max_separation_rad"] == pytest.approx(3.14159265)
+        assert answer["margin_rad"] == pytest.approx(answer["separation_rad"] - answer["max_separation_rad"])
+        assert answer["stable"] == (answer["margin_rad"] < 0)
+    assert stable["stable"] and not lost["stable"]
+
+
+def test_a_table_is_written_through_a_link_and_into_a_pipe(tmp_path):
+    target, link, pipe = tmp_path / "target.csv", tmp_path / "link.csv", tmp_path / "pipe.csv"
+    target.write_text("old")
+    link.symlink_to(target)
+    os.mkfifo(pipe)
+    arguments = ["reference-cct", PRIMARY, "--alpha", 0.93, "--csv"]
+    assert run(*arguments, link)[0] == 0
+    assert link.is_symlink() and target.read_text().startswith("contingency,")
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert run(*arguments, pipe)[0] == 0
+        assert os.read(reading, 100_000).decode() == target.read_text()
+    finally:
+        os.close(reading)
+    assert pipe.is_fifo()
