@@ -35,8 +35,8 @@ SECTION_POINTS, SECTION_POINTS_OF_MANY = 14, 5
 MANY = 12
 NEAR_POINTS = 7  # a margin saturates beside its root, so that interpolation is no better than halves
 # Samples of a trajectory followed once: a parabola through the three about the peak of a swing, which lasts tenths of a
-# second, is off by less than 1e-4 rad, and margins change by thousands of rad/s at a crossing.
-DIRECT_SAMPLE_S = 0.02
+# second, is off by less than 5e-4 rad, and margins change by thousands of rad/s at a crossing.
+DIRECT_SAMPLE_S = 0.03
 
 
 def learned_boundary(
