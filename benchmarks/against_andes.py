@@ -16,12 +16,12 @@ from pathlib import Path
 
 B_FAULT = -1e4  # pu, of the fault shunt
 T_F, T_END, STEP_S = 0.2, 2.5, 2e-3  # s; STEP_S is that of ANDES's trapezoidal rule
-SPREAD_S, CLOSE_S = 4e-3, 1e-4  # s, half the first bracket around our answer; width of the last
+SPREAD_S, CLOSE_S = 2e-3, 2e-4  # s, half the first bracket around our answer; width of the last
 CASES = {  # RAW file -> DYR file with inertias, ZX that replaces the one of the RAW file, fault bus and line
     "kundur/kundur.raw": (None, None, [(8, (8, 9)), (7, (7, 8))]),
-    "ieee39/ieee39.raw": (None, 0.3, [(16, (16, 17)), (26, (26, 27))]),
-    "npcc/npcc.raw": ("npcc/npcc_full.dyr", 0.3, [(2, (2, 37))]),
-    "wecc/wecc.raw": ("wecc/wecc_gencls.dyr", None, [(34, (34, 33))]),
+    "ieee39/ieee39.raw": (None, 0.3, [(2, (2, 3)), (5, (5, 6))]),
+    "npcc/npcc.raw": ("npcc/npcc_full.dyr", 0.3, [(12, (12, 13))]),
+    "wecc/wecc.raw": ("wecc/wecc_gencls.dyr", None, [(38, (38, 45))]),
 }
 
 WORKER = """
@@ -66,7 +66,7 @@ def asked(python: str, *arguments: str) -> str:
 
 
 def write_inputs(folder: Path, cases: Path, raw: str, dyr: str | None, x_d: float | None) -> tuple[Path, Path]:
-    """The RAW file with ZX replaced, and a DYR file of classical machines."""
+    """The RAW file with ZX replaced and without reactive limits, and a DYR file of classical machines."""
     from contingencies.formats.dyr import read_dyr
     from contingencies.formats.raw import read_raw
 
@@ -76,6 +76,7 @@ def write_inputs(folder: Path, cases: Path, raw: str, dyr: str | None, x_d: floa
         for line in text.splitlines():
             fields = line.split(",")
             if inside and line.strip()[:1] != "0":
+                fields[4:6] = ["9999.0", "-9999.0"]  # both hold VS
                 fields[9:11] = ["0.0", repr(x_d)]
             inside = "BEGIN GENERATOR" in line.upper() or (inside and line.strip()[:1] != "0")
             lines.append(",".join(fields))

@@ -48,10 +48,10 @@ def test_a_list_is_registered_and_answered(tmp_path):
 def test_a_list_for_another_network_is_an_error_and_writes_nothing(tmp_path):
     out = tmp_path / "list.yaml"
     for options in ((), ("--json",)):
-        code, output, error = run("import-contingencies", CON, "--system", "ieee39", "--output", out, *options)
+        code, output, error = run("import-contingencies", CON, "--system", "wscc9", "--output", out, *options)
         assert code == 5
-        assert "no contingency of the list fits system ieee39; give --system the network that the list is for" in error
-        assert "ieee39-west-unit" in output  # with the reason
+        assert "no contingency of the list fits system wscc9; give --system the network that the list is for" in error
+        assert "wscc9-west-unit" in output  # with the reason
     assert not out.exists()
 
 
