@@ -32,41 +32,11 @@ from espinn_moe.head import (
     Codes,
     Head,
 )
+from espinn_moe.readout import Readout
 
 FORMAT = "cct-condition-head/1"
 BLOCK = 4096  # rows per numpy block: hidden layers stay in the second-level cache
 SHOWN = 257  # severities at which the intervals of the case's own point are told apart
-
-
-@dataclass(frozen=True, eq=False)
-class Readout:
-    """A tanh network with one output; scales of inputs and output are part of its first and last layer."""
-
-    weights: tuple[Array, ...]  # (in, out) each
-    biases: tuple[Array, ...]
-
-    def __call__(self, x: Array) -> Array:
-        """Outputs (m,) of inputs (m, in)."""
-        for W, b in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            x = x @ W
-            x += b
-            np.tanh(x, out=x)
-        out: Array = (x @ self.weights[-1])[:, 0] + self.biases[-1][0]
-        return out
-
-    @cached_property
-    def _layers(self) -> tuple[list[tuple[Array, Array]], Array, float]:
-        hidden = list(zip(self.weights[:-1], self.biases[:-1], strict=True))
-        return hidden, self.weights[-1][:, 0].copy(), float(self.biases[-1][0])
-
-    def one(self, x: Array) -> float:
-        """Output of one row of inputs (in,)."""
-        hidden, last, bias = self._layers
-        for W, b in hidden:
-            x = np.dot(x, W)
-            x += b
-            np.tanh(x, x)
-        return float(np.dot(x, last)) + bias
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +119,7 @@ class ConditionHead:
     @property
     def parameters(self) -> int:
         """Numbers that the fit determined."""
-        return sum(a.size for readout in self._readouts.values() for a in (*readout.weights, *readout.biases))
+        return sum(readout.size for readout in self._readouts.values())
 
     @property
     def intervals(self) -> list[tuple[float, float, str]]:
@@ -226,11 +196,15 @@ class ConditionHead:
 
     def answers(self, alpha: Array, conditions: Array | None = None) -> tuple[Array, Codes]:
         """CCT in s (NaN unless finite) and status codes of severities (...) at conditions (..., d)."""
-        cct, code, _ = self.bounded_answers(alpha, conditions)
+        cct, code, _ = self._many(alpha, conditions, bounds=())
         return cct, code
 
     def bounded_answers(self, alpha: Array, conditions: Array | None = None) -> tuple[Array, Codes, Array]:
         """As `answers`, and the bounds in s (NaN unless finite)."""
+        return self._many(alpha, conditions, self.bounds)
+
+    def _many(self, alpha: Array, conditions: Array | None, bounds: tuple[float, ...]) -> tuple[Array, Codes, Array]:
+        """Answers block by block; without `bounds` all bounds are NaN and cost nothing."""
         points = np.array(self.own) if conditions is None else np.asarray(conditions, dtype=np.float64)
         severities = np.asarray(alpha, dtype=np.float64)
         shape = np.broadcast_shapes(severities.shape, points.shape[:-1])
@@ -242,7 +216,9 @@ class ConditionHead:
         bound = np.full(flat.shape, np.nan)
         for begin in range(0, flat.size, BLOCK):
             part = slice(begin, begin + BLOCK)
-            self._block(flat[part], rows[part], cct[part], code[part], bound[part])
+            inputs, distance, here = self._block(flat[part], rows[part], cct[part], code[part])
+            if bounds:
+                bound[part][here] = self._bounds(inputs, distance, np.array(bounds))
         return cct.reshape(shape), code.reshape(shape), bound.reshape(shape)
 
     def inputs(self, alpha: Array, conditions: Array) -> tuple[Array, Array]:
@@ -254,7 +230,8 @@ class ConditionHead:
         np.sqrt(np.maximum(distance, 0.0), out=x[:, -2])
         return x, distance
 
-    def _block(self, alpha: Array, rows: Array, cct: Array, code: Codes, bound: Array) -> None:
+    def _block(self, alpha: Array, rows: Array, cct: Array, code: Codes) -> tuple[Array, Array, np.ndarray]:
+        """Fill in CCTs and codes; returns inputs, distances and places of the rows with a number."""
         low, high = limits_of(self.axes)
         inside = (alpha >= self.severity[0]) & (alpha <= self.severity[1])
         inside &= ((rows >= low) & (rows <= high)).all(1)
@@ -262,27 +239,27 @@ class ConditionHead:
         code[:] = np.where(inside, np.where(distance < 0.0, RIGHT_CENSORED, FINITE), OUT_OF_DOMAIN)
         code[inside & (np.abs(distance) < self.band)] = UNCERTAIN
         here = np.flatnonzero(code == FINITE)
-        if not here.size:
-            return
         inputs = x[here]
         found = self.root(inputs)
         early = found <= self.window[0]
         code[here[early]] = LEFT_CENSORED
-        cct[here] = np.where(early, np.nan, np.minimum(found, self.window[1]))
-        if self.bounds:
-            bounds = np.array(self.bounds)[np.searchsorted(self.distances, distance[here], side="right")]
-            if self.spread is not None:
-                bounds = bounds * np.exp(self.spread(inputs)) + self.gap_s
-            bound[here] = np.where(early, np.nan, bounds)
+        late = ~early
+        here = here[late]
+        cct[here] = np.minimum(found[late], self.window[1])
+        return inputs[late], distance[here], here
+
+    def _bounds(self, inputs: Array, distance: Array, bounds: Array) -> Array:
+        """Bounds (m,) of rows with inputs (m, d + 2) at distances (m,) to the edge, s."""
+        local: Array = bounds[np.searchsorted(self.distances, distance, side="right")]
+        if self.spread is None:
+            return local
+        return local * np.exp(self.spread(inputs)) + self.gap_s
 
     # --- bytes --------------------------------------------------------------------------------
 
     def to_bytes(self) -> bytes:
         """The head as JSON; equal heads give equal bytes."""
-        readouts = {
-            name: {"weights": [W.tolist() for W in readout.weights], "biases": [b.tolist() for b in readout.biases]}
-            for name, readout in self._readouts.items()
-        }
+        readouts = {name: readout.card() for name, readout in self._readouts.items()}
         left_out = {"axes", "edge", "root", "spread"}
         left_out |= {name for name in ("band", "gap_s") if not getattr(self, name)}  # as heads were before these
         plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in left_out}
@@ -295,8 +272,8 @@ class ConditionHead:
         """A head from the parsed bytes; wrong content is an error of some kind, which the caller words."""
         if card["format"] != FORMAT:
             raise IntegrityError(f"head: its format {str(card['format'])[:40]!r} is not known; update cct-zoo.")
-        edge, root = _readout(card["edge"]), _readout(card["root"])
-        spread = _readout(card["spread"]) if "spread" in card else None
+        edge, root = Readout.from_card(card["edge"]), Readout.from_card(card["root"])
+        spread = Readout.from_card(card["spread"]) if "spread" in card else None
         bound, digest = card["error_bound_s"], card["contingency_sha256"]
         return ConditionHead(
             _pair(card["severity"]), float(card["t_f"]), _pair(card["window"]),
@@ -329,13 +306,6 @@ def unit_conditions(axes: tuple[Axis, ...], conditions: Array) -> Array:
     scaled: Array = np.multiply(conditions, 2.0 / (high - low))
     scaled -= (high + low) / (high - low)
     return scaled
-
-
-def _readout(card: Mapping[str, Any]) -> Readout:
-    return Readout(
-        tuple(np.array(W, dtype=np.float64) for W in card["weights"]),
-        tuple(np.array(b, dtype=np.float64) for b in card["biases"]),
-    )
 
 
 def _pair(values: Any) -> tuple[float, float]:

@@ -17,8 +17,9 @@ from torch import Tensor
 
 from contingencies.points import Axis, limits_of, sample_points
 from contingencies.stability import Boundary
-from espinn_moe.condition_head import ConditionHead, Readout, unit_conditions
+from espinn_moe.condition_head import ConditionHead, unit_conditions
 from espinn_moe.head import Array
+from espinn_moe.readout import Readout
 from espinn_moe.soap import BatchedSOAP
 
 STRETCH = 1.06  # of samples about the middle of the ranges, so that some lie on faces and corners

@@ -10,9 +10,10 @@ from contingencies.library import Contingency, System, load_contingency
 from contingencies.points import Axis
 from contingencies.spec import ContingencySpec
 from contingencies.system_specs import SystemSpec
-from espinn_moe.condition_head import ConditionHead, Readout
+from espinn_moe.condition_head import ConditionHead
 from espinn_moe.head import Head, Segment, Series
 from espinn_moe.head_errors import Errors
+from espinn_moe.readout import Readout
 from registry.home import Home
 from registry.records import ContingencyRecord, HeadRecord
 from registry.store.heads import Measured
