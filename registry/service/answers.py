@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from anyio import to_thread
 
 from contingencies.errors import NotFoundError, ZooError
+from espinn_moe.condition_head import AnyHead, ConditionHead
 from registry.query import Deployed, Registry
 
 WATCH_S = 0.2  # a deployment is seen well within a second
@@ -22,6 +23,13 @@ REASONS: Mapping[str, str | None] = {
     "uncertain": "the boundary jumps too often near this severity to give a number; ask a reference simulator",
 }
 NO_HEAD = "no-head"
+
+
+def outside(head: AnyHead) -> str:
+    """Why a head has no number outside its domain: which that is."""
+    low, high = head.severity
+    axes = head.axes if isinstance(head, ConditionHead) else ()
+    return "outside the head's domain: " + ", ".join([f"alpha {low:g} to {high:g}", *map(str, axes)])
 
 
 class Answerer:

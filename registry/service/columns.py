@@ -33,6 +33,13 @@ class Questions:
     alias: str
     conditions: dict[str, Array]  # (m,) each; NaN: the case's own value
 
+    @property
+    def rows(self) -> list[Any]:
+        """The rows of each name."""
+        if len(self.names) <= 1:
+            return [slice(None)] * len(self.names)
+        return np.split(np.argsort(self.which, kind="stable"), np.cumsum(np.bincount(self.which))[:-1])
+
     def answers(self, name: str, deployed: Deployed, rows: Any) -> tuple[Array, Codes, Any]:
         """CCT (s), status codes and bounds (s) of the rows of a contingency, in one go."""
         head = deployed.head

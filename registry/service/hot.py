@@ -15,9 +15,9 @@ from starlette.responses import Response
 from contingencies.errors import NotFoundError, UsageError
 from contingencies.points import check_names
 from espinn_moe.condition_head import AnyHead, ConditionHead
-from espinn_moe.head import STATUSES
+from espinn_moe.head import OUT_OF_DOMAIN, STATUSES
 from registry.query import Deployed
-from registry.service.answers import NO_HEAD, REASONS
+from registry.service.answers import NO_HEAD, REASONS, outside
 from registry.service.columns import read_questions
 from registry.service.points import conditions_in, point_of_head
 from registry.service.problems import invalid
@@ -85,7 +85,7 @@ class Query:
             durations.append(None if cct is None else cct - head.t_f)
             bounds.append(bound)
             statuses.append(status)
-            reasons.append(REASONS[status])
+            reasons.append(REASONS[status] if status != "out-of-domain" else outside(head))
             self._metrics.answer(status)
         return {
             "contingency": name,
@@ -113,13 +113,14 @@ class Query:
         origin = np.empty((3, len(names)), dtype=object)  # head, checkpoint and version of each name
         missing: dict[str, str] = {}
         answered_by: dict[str, dict[str, Any]] = {}
-        for k, name in enumerate(names):
-            here = slice(None) if len(names) == 1 else np.flatnonzero(which == k)
+        why = np.empty((2, len(names)), dtype=object)  # of each name: where its domain ends, why it has no head
+        for k, (name, here) in enumerate(zip(names, asked.rows, strict=True)):
             try:
                 deployed = self._answers.deployed_now(name, asked.alias)
             except NotFoundError as error:
-                missing[name] = str(error)
+                missing[name] = why[1, k] = str(error)
                 continue
+            why[0, k] = outside(deployed.head)
             cct[here], code[here], bound[here] = asked.answers(name, deployed, here)
             duration[here] = cct[here] - deployed.head.t_f
             origin[:, k] = deployed.head_id, deployed.checkpoint_id, deployed.version
@@ -131,9 +132,9 @@ class Query:
             if count:
                 self._metrics.answer((*STATUSES, NO_HEAD)[status], int(count))
         reasons = np.array([*_REASONS, None], dtype=object)[code]
-        for k, name in enumerate(names):
-            if name in missing:
-                reasons[which == k] = missing[name]
+        for status, texts in zip((OUT_OF_DOMAIN, len(STATUSES)), why, strict=True):
+            rows_there = np.flatnonzero(code == status)
+            reasons[rows_there] = texts[which[rows_there]]
         columns = {
             "status": np.array([*STATUSES, NO_HEAD], dtype=object)[code].tolist(),
             "cct_s": cct,

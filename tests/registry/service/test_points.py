@@ -51,6 +51,9 @@ def test_an_answer_at_an_operating_point_is_the_registrys(served: Opened, at: di
             told = tuple(found[column][k] for column in ("cct_s", "duration_s", "status", "error_bound_s"))
             assert told == one[:4]
             assert (found["reason"][k] is None) == (one.status == "finite")
+            if one.status == "out-of-domain":
+                domain = "outside the head's domain: alpha 0 to 1, load 0.8 to 1.2, generation.2 10 to 70 MW"
+                assert found["reason"][k] == domain
 
 
 def test_rows_at_many_operating_points_are_answered_as_each_alone(served: Opened) -> None:
@@ -71,6 +74,9 @@ def test_rows_at_many_operating_points_are_answered_as_each_alone(served: Opened
             assert found["status"][k] == one.status
             assert found["cct_s"][k] == (None if one.cct is None else pytest.approx(one.cct, abs=1e-12))
             assert found["error_bound_s"][k] == one.error_bound
+            if one.status == "out-of-domain":
+                assert found["reason"][k].startswith("outside the head's domain: alpha 0 to 1")
+                assert ("load" in found["reason"][k]) == (name == "fault-p")
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,8 @@ def test_one_name_or_one_severity_stands_for_a_column(opened: Opened) -> None:
     other = client.post("/api/v1/cct", json={"contingency": ["fault-a", "fault-a"], "alpha": 0.9}).json()
     assert one["status"] == ["finite", "right-censored"]
     assert other["status"] == ["finite", "finite"]
+    none = client.post("/api/v1/cct", json={"contingency": [], "alpha": []}).json()
+    assert (none["rows"], none["status"], none["answered_by"]) == (0, [], {})
 
 
 @pytest.mark.parametrize(
