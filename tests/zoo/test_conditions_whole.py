@@ -84,7 +84,12 @@ def test_a_range_of_a_condition_gives_one_row_for_each_value(home):
 def test_outside_its_domain_the_answer_names_the_domain(home):
     done = invoke(home, "cct", NAME, "--alpha", "0.9", "--at", "load=1.5")
     said = done.stdout
-    assert done.exit_code == 3 and "out-of-domain" in said and "load 0.9 to 1.1" in said and "generation.2 30 to 50" in said
+    assert (
+        done.exit_code == 3
+        and "out-of-domain" in said
+        and "load 0.9 to 1.1" in said
+        and "generation.2 30 to 50" in said
+    )
     answer = json.loads(run(home, "cct", NAME, "--alpha", "0.9", "--at", "load=1.5", "--json"))
     assert answer["domain"] == {"alpha": [0.0, 1.0], "load": [0.9, 1.1], "generation.2": [30.0, 50.0]}
     assert answer["cct_s"] is None
