@@ -243,42 +243,65 @@ def peak_separations(
 
 
 @numba.njit(cache=True, nogil=True)
-def sample_trajectories(
-    t_c, t_out, t_f, step, leg_delta, leg_omega, delta_0,
-    G_2, B_2, P_2, G_3, B_3, P_3, H, D, omega_b, out,
+def sample_fault_on(
+    t_c, t_out, t_f, step, leg_delta, leg_omega, delta_0, G, B, P_m, H, D, omega_b, out, events,
 ):  # fmt: skip
-    """States at t_out (k,) for each clearing instant, written to out (m, k, 2 n) as (delta, omega).
+    """States of one severity until clearing at t_out (k,), to out (m, k, 2 n), and at clearing, to events (m, 2 n).
 
-    At an event the state is the same on both sides, so it does not matter which phase a sample on
-    the event belongs to.
+    Clearing instants t_c (m,) are in order. At an event the state is the same on both sides, so it does not matter
+    which phase a sample on the event belongs to.
     """
     m, n, count = len(t_c), leg_delta.shape[1], len(t_out)
     lanes = lanes_for(m)
     delta, omega = np.empty((n, lanes)), np.empty((n, lanes))
-    work, h, block, now = scratch(n, lanes), np.empty(lanes), np.empty(lanes), np.empty(lanes)
-    following = np.empty(lanes, dtype=np.int64)
-    for k in range(count):  # pre-fault and fault-on samples do not depend on t_c
+    work, h, block = scratch(n, lanes), np.empty(lanes), np.empty(lanes)
+    for k in range(count):
         if t_out[k] <= t_f:
             for r in range(m):
                 for i in range(n):
                     out[r, k, i] = delta_0[i]
                     out[r, k, n + i] = 1.0
-            continue
-        if t_out[k] > t_c[m - 1]:
-            break
-        block[:] = t_out[k]
-        clear_lanes(block, t_f, step, leg_delta, leg_omega, delta, omega, G_2, B_2, P_2, H, D, omega_b, work, h)
-        for r in range(m):
-            if t_out[k] <= t_c[r]:
-                for i in range(n):
-                    out[r, k, i] = delta[i, 0]
-                    out[r, k, n + i] = omega[i, 0]
+    first = np.searchsorted(t_out, t_f, side="right")
+    last = np.searchsorted(t_out, t_c[m - 1], side="right")
+    for begin in range(first, last, lanes):  # fault-on samples do not depend on t_c: one per lane
+        for l in range(lanes):
+            block[l] = t_out[min(begin + l, last - 1)]
+        clear_lanes(block, t_f, step, leg_delta, leg_omega, delta, omega, G, B, P_m, H, D, omega_b, work, h)
+        for k in range(begin, min(begin + lanes, last)):
+            for r in range(m):
+                if t_out[k] <= t_c[r]:
+                    for i in range(n):
+                        out[r, k, i] = delta[i, k - begin]
+                        out[r, k, n + i] = omega[i, k - begin]
+    for begin in range(0, m, lanes):
+        for l in range(lanes):
+            block[l] = t_c[min(begin + l, m - 1)]
+        clear_lanes(block, t_f, step, leg_delta, leg_omega, delta, omega, G, B, P_m, H, D, omega_b, work, h)
+        for l in range(min(lanes, m - begin)):
+            for i in range(n):
+                events[begin + l, i] = delta[i, l]
+                events[begin + l, n + i] = omega[i, l]
+
+
+@numba.njit(cache=True, nogil=True)
+def sample_cleared(t_c, t_out, step, events, G, B, P_m, H, D, omega_b, out):
+    """States after clearing at t_out (k,), written to out (m, k, 2 n), from states at clearing, events (m, 2 n).
+
+    The operator after clearing is the same at every severity, so rows of several severities may stand side by side.
+    """
+    m, n, count = len(t_c), events.shape[1] // 2, len(t_out)
+    lanes = lanes_for(m)
+    delta, omega = np.empty((n, lanes)), np.empty((n, lanes))
+    work, h, now = scratch(n, lanes), np.empty(lanes), np.empty(lanes)
+    following = np.empty(lanes, dtype=np.int64)
     for first in range(0, m, lanes):
         for l in range(lanes):
-            block[l] = t_c[min(first + l, m - 1)]
-            now[l] = block[l]
-            following[l] = np.searchsorted(t_out, block[l], side="right")
-        clear_lanes(block, t_f, step, leg_delta, leg_omega, delta, omega, G_2, B_2, P_2, H, D, omega_b, work, h)
+            row = min(first + l, m - 1)
+            now[l] = t_c[row]
+            following[l] = np.searchsorted(t_out, t_c[row], side="right")
+            for i in range(n):
+                delta[i, l] = events[row, i]
+                omega[i, l] = events[row, n + i]
         while following.min() < count:
             longest = 0.0
             for l in range(lanes):
@@ -288,7 +311,7 @@ def sample_trajectories(
             for l in range(lanes):
                 h[l] /= parts
             for _ in range(parts):
-                rk4_lanes(delta, omega, h, G_3, B_3, P_3, H, D, omega_b, work)
+                rk4_lanes(delta, omega, h, G, B, P_m, H, D, omega_b, work)
             for l in range(lanes):
                 k = following[l]
                 if k < count:

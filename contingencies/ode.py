@@ -155,16 +155,53 @@ class FastODE:
 
     def states(self, t_c: Float, t: Float) -> Float:
         """States (m, k, 2 n) at times t (k,) for ordered clearing instants (m,): angles, then speeds."""
-        from contingencies.kernels import sample_trajectories
+        t_c, t = np.ascontiguousarray(t_c, dtype=float), np.ascontiguousarray(t, dtype=float)
+        out = np.empty((len(t_c), len(t), 2 * self.operators.n_machines))
+        self.sample_cleared(t_c, t, self.sample_fault_on(t_c, t, out), out)
+        return out
+
+    def sample_fault_on(self, t_c: Float, t: Float, out: Float) -> Float:
+        """States at clearing (m, 2 n); those until then at times t (k,) are written to out (m, k, 2 n)."""
+        from contingencies.kernels import sample_fault_on
 
         ops = self.operators
-        t_c, t = np.ascontiguousarray(t_c, dtype=float), np.ascontiguousarray(t, dtype=float)
-        out = np.empty((len(t_c), len(t), 2 * ops.n_machines))
+        events = np.empty((len(t_c), 2 * ops.n_machines))
         leg = self._leg_until(float(t_c[-1]))
-        sample_trajectories(
-            t_c, t, ops.window.t_f, self.step, *leg[:2], ops.delta_0, *self._phases, ops.H, ops.D, ops.omega_b, out
-        )
-        return out
+        sample_fault_on(
+            t_c, t, ops.window.t_f, self.step, *leg[:2], ops.delta_0, *self._phases[:3], ops.H, ops.D, ops.omega_b,
+            out, events,
+        )  # fmt: skip
+        return events
+
+    def sample_cleared(self, t_c: Float, t: Float, events: Float, out: Float) -> None:
+        """Write states after clearing in states `events` (m, 2 n) at instants t_c (m,) to out (m, k, 2 n)."""
+        from contingencies.kernels import sample_cleared
+
+        ops = self.operators
+        sample_cleared(t_c, t, self.step, events, *self._phases[3:], ops.H, ops.D, ops.omega_b, out)
+
+
+def scenario_states(operators: PhaseOperators, alpha: Float, t_c: Float, t: Float) -> Float:
+    """States (s, k, 2 n) at times t (k,) of scenarios (s,) of severities alpha and clearing instants t_c, any order.
+
+    What follows the clearing is integrated for all severities together: a few scenarios of each cost no more than as
+    many of one.
+    """
+    t = np.ascontiguousarray(t, dtype=float)
+    order = np.lexsort((t_c, alpha))
+    out = np.empty((len(order), len(t), 2 * operators.n_machines))
+    events, odes = np.empty((len(order), out.shape[2])), []
+    for value in np.unique(alpha):
+        rows = order[alpha[order] == value]
+        odes.append(FastODE(operators, float(value)))
+        mine = np.empty((len(rows), *out.shape[1:]))
+        events[rows] = odes[-1].sample_fault_on(np.ascontiguousarray(t_c[rows]), t, mine)
+        out[rows] = mine
+    late = np.argsort(t_c, kind="stable")[::-1]  # rows side by side end together
+    cleared = out[late]
+    odes[0].sample_cleared(np.ascontiguousarray(t_c[late]), t, np.ascontiguousarray(events[late]), cleared)
+    out[late] = cleared
+    return out
 
 
 def rk4_step(operators: PhaseOperators) -> float:

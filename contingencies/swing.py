@@ -91,7 +91,12 @@ def _power_rate(c: Array, s: Array, I_re: Array, I_im: Array, rate: Array, G: Ar
 
 
 def _times(matrix: Array, vector: Array) -> Array:
-    """Matrix times (..., n) vectors; a matrix per vector, or (..., 1, n, n) per row of vectors, is allowed."""
+    """Matrix times (..., n) vectors; a matrix per vector, or (..., 1, n, n) per row of vectors, is allowed.
+
+    Matrices that are not arrays bring their own product.
+    """
+    if hasattr(matrix, "times"):
+        return matrix.times(vector)
     if matrix.ndim == 2:
         return vector @ matrix.T
     if matrix.shape[-3] == 1 and vector.ndim >= matrix.ndim - 1:

@@ -25,7 +25,7 @@ from contingencies.separation import spread
 from espinn_moe.inputs import StateInputs
 from espinn_moe.layers import Experts, Stack
 from espinn_moe.phases import FAULT_ON, POST_CLEARING
-from espinn_moe.physics import Expansion, Phase, Physics
+from espinn_moe.physics import MANY_MACHINES, Expansion, Phase, Physics
 from espinn_moe.surrogate import Follow, Member, Surrogate
 from espinn_moe.topology import same_topology
 from espinn_moe.windows import Chains, RemainderBasis, Windows
@@ -51,6 +51,8 @@ class Chained(Surrogate):
         Polynomials in the remainder.
     expert_of : (fault-on, post-clearing)
         Which expert answers for each member.
+    swept : bool
+        Whether the networks learn what one sweep of the swing equation along the Taylor expansion leaves.
     """
 
     knows_conditions = True
@@ -59,6 +61,8 @@ class Chained(Surrogate):
     calibrated: Tensor
     polynomials: Tensor
     step: Tensor
+    nodes: Tensor
+    fit: Tensor
     own: Tensor
     fault_scale: Tensor
     post_scale: Tensor
@@ -72,6 +76,7 @@ class Chained(Surrogate):
         window_s: float,
         terms: int,
         expert_of: tuple[Sequence[int], Sequence[int]],
+        swept: bool = False,
     ) -> None:
         super().__init__(members, getattr(torch, dtype))
         if not window_s > 0:
@@ -81,8 +86,12 @@ class Chained(Surrogate):
         self.physics = Physics(self.members, self.dtype)
         self.basis = RemainderBasis(terms)
         polynomials = self.basis.polynomials(window_s, self.physics.omega_b)
-        step = np.kron(polynomials[:, :2].sum(0).T, np.eye(self.n_machines))  # parts to the state at the window's end
-        for name, values in (("polynomials", polynomials), ("step", step)):
+        step = polynomials[:, :2].sum(0)  # parts to the state at the window's end
+        if self.n_machines < MANY_MACHINES:  # as one product with many zeros, which is quick while it is small
+            step = np.kron(step.T, np.eye(self.n_machines))
+        self.swept = swept
+        nodes, fit = self.basis.collocation(window_s)
+        for name, values in (("polynomials", polynomials), ("step", step), ("nodes", nodes), ("fit", fit)):
             self.register_buffer(name, torch.tensor(values, dtype=self.dtype), persistent=False)
         everything = tuple(range(len(self.axes)))
         lasting = tuple(place for place in everything if self.axes[place].name != "position")  # after clearing, too
@@ -151,7 +160,26 @@ class Chained(Surrogate):
     ) -> Windows:
         """Windows that start at states x (..., 2 n)."""
         start = self.physics.expand(operator, x)
-        return Windows(start, self.remainder(phase, self.described(phase, start, alpha, conditions), member))
+        remainder = self.remainder(phase, self.described(phase, start, alpha, conditions), member)
+        return Windows(start, remainder + self.sweep(operator, start) if self.swept else remainder)
+
+    def sweep(self, operator: Phase, start: Expansion, remainder: Tensor | None = None) -> Tensor:
+        """Remainder coefficients (..., n, terms), pu, by the swing equation at the nodes along a given path.
+
+        Parameters
+        ----------
+        operator : Phase
+        start : Expansion (..., n)
+        remainder : Tensor (..., n, terms), optional
+            Of the path; default: the Taylor expansion alone.
+        """
+        if remainder is None:
+            remainder = start.delta.new_zeros(*start.delta.shape, self.terms)
+        x, _ = self.at_nodes(Windows(start, remainder), self.nodes)
+        rate = self.physics.field(operator.for_samples(), x)[..., self.n_machines :]
+        local = start.for_samples()
+        left = rate - local.a - self.window_s * self.nodes[:, None] * local.b
+        return left.mT @ self.fit
 
     def at(self, parts: Tensor, tau: Tensor, with_rates: bool = True) -> tuple[Tensor, Tensor | None]:
         """States and right-hand derivatives (..., 2 n) a fraction tau (...) into windows of parts (..., parts, n)."""
@@ -163,6 +191,12 @@ class Chained(Surrogate):
         weights = self._weights(nodes, with_rates=True)
         out = (weights.flatten(0, 1) @ windows.parts()).unflatten(-2, (len(nodes), 4)).flatten(-2)
         return out[..., : 2 * self.n_machines], out[..., 2 * self.n_machines :]
+
+    def _end(self, parts: Tensor) -> Tensor:
+        """States (m, 2 n) at the end of windows of parts (m, parts, n)."""
+        if self.n_machines < MANY_MACHINES:
+            return parts.flatten(-2) @ self.step
+        return (self.step @ parts).flatten(-2)
 
     def _weights(self, tau: Tensor, with_rates: bool) -> Tensor:
         """How much each part counts in angles, speeds and their derivatives, (..., 2 or 4, parts), at tau (...)."""
@@ -208,7 +242,7 @@ class Chained(Surrogate):
         for place in range(len(where)):
             window = self.begin(phase, operator, x, alpha, member, conditions).parts()
             windows.append(window)
-            x = window.flatten(-2) @ self.step
+            x = self._end(window)
             where[place, row] = total + numbers[: len(row)]
             total += len(row)
             if limit is not None:

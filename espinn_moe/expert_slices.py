@@ -10,6 +10,7 @@ from torch import Tensor
 from contingencies.errors import UsageError
 from espinn_moe.chained import ChainedMoE
 from espinn_moe.one_shot import HardRoutedMoE
+from espinn_moe.reduced import BASIS, NAMES, ReducedMoE
 from espinn_moe.surrogate import Surrogate
 
 Slices = dict[str, tuple[int, ...]]  # name of a stored tensor -> the slice that each member uses
@@ -21,6 +22,9 @@ def member_slices(surrogate: Surrogate) -> Slices:
     if isinstance(surrogate, ChainedMoE):
         fault, post = surrogate.expert_of
         slices: Slices = {"fault_scale": fault, "post_scale": post}
+    elif isinstance(surrogate, ReducedMoE):
+        fault, post = own, own
+        slices = {f"{phase}_{part}": own for phase in NAMES for part in ("scale", *BASIS)}
     elif isinstance(surrogate, HardRoutedMoE):
         fault, post = own, own
         slices = {"output_scale": own}

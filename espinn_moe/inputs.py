@@ -67,7 +67,9 @@ class StateInputs(nn.Module):
         self.reference = int(physics.H.argmax())  # the heaviest machine moves least
         others = torch.tensor([i for i in range(n) if i != self.reference])
         self.register_buffer("others", others, persistent=False)
-        self.width = 2 * (n - 1) + (n + 1) + 2 * n + int(with_severity) + len(conditions)
+        # How many inputs are of one kind: angles, speeds, that of the centre, their derivatives, and the rest.
+        self.kinds = (2 * (n - 1), n, 1, n, n, *[1] * (int(with_severity) + len(conditions)))
+        self.width = sum(self.kinds)
         self.register_buffer("mean", torch.zeros(self.width, dtype=dtype))
         self.register_buffer("spread", torch.ones(self.width, dtype=dtype))
 

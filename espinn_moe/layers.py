@@ -153,6 +153,17 @@ class Experts(nn.Module):
         return padded.index_copy(0, places, flat).unflatten(0, (self.count, depth))
 
 
+def routed_product(rows: Tensor, matrices: Tensor, expert: int | Tensor) -> Tensor:
+    """Rows (..., in) times the matrix of their expert, out of (experts, in, out); an expert per row, or one for all."""
+    if isinstance(expert, int):
+        return rows @ matrices[expert]
+    lead = torch.broadcast_shapes(rows.shape[:-1], expert.shape)
+    places, depth = group_places(expert.expand(lead).reshape(-1), len(matrices))
+    flat = rows.expand(*lead, -1).reshape(-1, rows.shape[-1])
+    table = flat.new_zeros(len(matrices) * depth, flat.shape[-1]).index_copy(0, places, flat)
+    return (table.unflatten(0, (len(matrices), depth)) @ matrices).flatten(0, 1)[places].reshape(*lead, -1)
+
+
 def group_places(expert: Tensor, count: int) -> tuple[Tensor, int]:
     """Where each row (m,) goes in a (count, depth) table with one line per expert, and that depth."""
     order = torch.argsort(expert, stable=True)

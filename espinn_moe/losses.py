@@ -193,12 +193,17 @@ def routing(model: Surrogate, member: Tensor) -> int | Tensor:
     return 0 if len(model.members) == 1 else member
 
 
-def check_scenarios(model: Surrogate, scenarios: Sequence[Scenarios]) -> None:
-    """Refuse data that do not fit the model's members, or leave one of them nothing to learn from."""
+def check_count(model: Surrogate, scenarios: Sequence[Scenarios]) -> None:
+    """Refuse data of more or fewer members than the model has."""
     if len(scenarios) != len(model.members):
         raise UsageError(
             f"{len(scenarios)} sets of trajectories for {len(model.members)} contingencies; give one for each."
         )
+
+
+def check_scenarios(model: Surrogate, scenarios: Sequence[Scenarios]) -> None:
+    """Refuse data that do not fit the model's members, or leave one of them nothing to learn from."""
+    check_count(model, scenarios)
     for operators, data in zip(model.members, scenarios, strict=True):
         if len(data.alpha) == 0:
             raise UsageError(f"{operators.name} has no training scenario left; use a larger data fraction.")

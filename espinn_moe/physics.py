@@ -16,17 +16,20 @@ from contingencies.operators import PhaseOperators
 from contingencies.severity import fault_coefficient
 from contingencies.swing import swing_field, taylor_coefficients
 from espinn_moe.condition_physics import FamilyOperators
+from espinn_moe.low_rank import LowRank, admittances, padded
 from espinn_moe.surrogate import Member
 
 Index = Tensor | tuple[Tensor, ...]
+Matrix = Tensor | LowRank
+MANY_MACHINES = 24  # from here on a row's own n x n matrix costs more than its low-rank change
 
 
 @dataclass(frozen=True, eq=False)
 class Phase:
     """Operator of one phase for a batch of rows."""
 
-    G: Tensor  # (n, n) or (..., n, n), pu
-    B: Tensor
+    G: Matrix  # (n, n) or (..., n, n), pu
+    B: Matrix
     P_m: Tensor  # (n,) or (..., n), pu
 
     def for_samples(self) -> "Phase":
@@ -90,6 +93,10 @@ class Physics(nn.Module):
     fault_B: Tensor
     fault_gain: Tensor
     fault_bend: Tensor
+    fault_left: Tensor
+    fault_right: Tensor
+    post_left: Tensor
+    post_right: Tensor
 
     def __init__(self, members: Sequence[PhaseOperators], dtype: torch.dtype) -> None:
         super().__init__()
@@ -121,6 +128,15 @@ class Physics(nn.Module):
         ):
             self.register_buffer(name, torch.tensor(values, dtype=dtype.to_complex()), persistent=False)
         families = [m.family for m in members if m.family is not None]
+        self.low_rank = first.n_machines >= MANY_MACHINES and not families
+        if self.low_rank:
+            for name, factors in (
+                ("fault_left", [m.fault_from[:, None] for m in members]),
+                ("fault_right", [m.fault_to[:, None] for m in members]),
+                ("post_left", [m.post_from @ m.post_core for m in members]),
+                ("post_right", [m.post_to for m in members]),
+            ):
+                self.register_buffer(name, torch.tensor(padded(factors), dtype=dtype), persistent=False)
         self.varied = FamilyOperators(families, dtype) if families else None
         if families:  # voltages that differ from row to row stand in the admittances
             scale = self.E[:, None] * self.E
@@ -143,17 +159,25 @@ class Physics(nn.Module):
             return Phase(*self._varied.fault_on(alpha, member, conditions))
         c = fault_coefficient(alpha, self.fault_gain[member], self.fault_bend[member])
         c_re, c_im = c.real[..., None, None], c.imag[..., None, None]
+        P_m = self.P_m_pre + alpha[..., None] * self.P_m_slope[member]
+        if self.low_rank:
+            real, imaginary = self.fault_left[member].chunk(2, dim=-1)
+            left = torch.cat([c_re * real - c_im * imaginary, c_re * imaginary + c_im * real], dim=-1)
+            return Phase(*admittances(self.G_pre, self.B_pre, left, self.fault_right[member].expand_as(left)), P_m)
         R, X = self.fault_G[member], self.fault_B[member]
         return Phase(
             self.G_pre + c_re * R - c_im * X,
             self.B_pre + c_re * X + c_im * R,
-            self.P_m_pre + alpha[..., None] * self.P_m_slope[member],
+            P_m,
         )
 
     def post_clearing(self, member: Member, conditions: Tensor | None = None) -> Phase:
         """Post-clearing operator; one for all rows when the member is a number and rows have no conditions."""
         if conditions is not None:
             return Phase(*self._varied.post_clearing(member, conditions))
+        if self.low_rank and isinstance(member, Tensor):
+            change = self.post_left[member], self.post_right[member]
+            return Phase(*admittances(self.G_pre, self.B_pre, *change), self.P_m_post[member])
         return Phase(self.G_post[member], self.B_post[member], self.P_m_post[member])
 
     def field(self, phase: Phase, x: Tensor) -> Tensor:

@@ -52,42 +52,46 @@ def cut_windows(
     generator : numpy Generator
         Of the choice.
     """
-    phases: tuple[list[tuple[np.ndarray, ...]], list[tuple[np.ndarray, ...]]] = ([], [])
-    nodes, kept = 0, np.empty(0, dtype=int)
-    for member, data in enumerate(scenarios):
-        spacing = float(data.t[1] - data.t[0])
-        nodes = round(model.window_s / spacing)
-        if nodes < 1 or abs(nodes * spacing - model.window_s) > 1e-6 * spacing:
+    found = [member_windows(model, member, data, per_member, generator) for member, data in enumerate(scenarios)]
+    return _joined([fault_on for fault_on, _ in found]), _joined([post_clearing for _, post_clearing in found])
+
+
+def member_windows(
+    model: Chained, member: int, data: Scenarios, per_member: int, generator: np.random.Generator
+) -> tuple[WindowSet, WindowSet]:
+    """Windows of both learned phases of one member; arguments as for `cut_windows`."""
+    name = model.members[member].name
+    if len(data.alpha) == 0:
+        raise UsageError(f"{name} has no training scenario left; use a larger data fraction.")
+    spacing = float(data.t[1] - data.t[0])
+    nodes = round(model.window_s / spacing)
+    if nodes < 1 or abs(nodes * spacing - model.window_s) > 1e-6 * spacing:
+        raise UsageError(
+            f"windows of {model.window_s} s are not whole steps of the trajectories' {spacing:.3g} s grid; "
+            "choose one that is."
+        )
+    kept = np.unique(np.ceil(np.linspace(0, nodes, min(nodes, NODES) + 1)[1:]).astype(int))
+    lost = settled(data.states[..., : model.n_machines])
+    phases = []
+    for phase in (FAULT_ON, POST_CLEARING):
+        scenario, sample = _starts(data, phase, nodes, model.t_f)
+        if len(scenario) == 0:
             raise UsageError(
-                f"windows of {model.window_s} s are not whole steps of the trajectories' {spacing:.3g} s grid; "
-                "choose one that is."
+                f"{name}: its {len(data.alpha)} training scenarios hold no complete window of {model.window_s} s; "
+                "use a larger data fraction or shorter windows."
             )
-        kept = np.unique(np.ceil(np.linspace(0, nodes, min(nodes, NODES) + 1)[1:]).astype(int))
-        lost = settled(data.states[..., : model.n_machines])
-        for phase in (FAULT_ON, POST_CLEARING):
-            scenario, sample = _starts(data, phase, nodes, model.t_f)
-            if len(scenario) == 0:
-                name = model.members[member].name
-                raise UsageError(
-                    f"{name}: its {len(data.alpha)} training scenarios hold no complete window of {model.window_s} s; "
-                    "use a larger data fraction or shorter windows."
-                )
-            chosen = np.sort(generator.permutation(len(scenario))[:per_member])
-            scenario, sample = scenario[chosen], sample[chosen]
-            ahead = sample[:, None] + kept
-            phases[phase].append(
-                (
-                    data.states[scenario, sample],
-                    data.states[scenario[:, None], ahead],
-                    data.alpha[scenario],
-                    np.full(len(scenario), member),
-                    lost[scenario, sample],
-                    data.conditions[scenario] if data.conditions is not None else np.empty((len(scenario), 0)),
-                )
-            )
-    fractions = torch.as_tensor(kept / nodes, dtype=model.dtype)
-    fault_on, post_clearing = (_window_set(model, parts, fractions) for parts in phases)
-    return fault_on, post_clearing
+        chosen = np.sort(generator.permutation(len(scenario))[:per_member])
+        scenario, sample = scenario[chosen], sample[chosen]
+        parts = (
+            data.states[scenario, sample],
+            data.states[scenario[:, None], sample[:, None] + kept],
+            data.alpha[scenario],
+            np.full(len(scenario), member),
+            lost[scenario, sample],
+            data.conditions[scenario] if data.conditions is not None else np.empty((len(scenario), 0)),
+        )
+        phases.append(_window_set(model, parts, torch.as_tensor(kept / nodes, dtype=model.dtype)))
+    return phases[0], phases[1]
 
 
 def calibrate(model: Chained, windows: tuple[WindowSet, WindowSet]) -> None:
@@ -110,15 +114,12 @@ def calibrate(model: Chained, windows: tuple[WindowSet, WindowSet]) -> None:
 
 
 def starts(model: Chained, phase: int, data: WindowSet) -> Expansion:
-    """Local expansions at the start of all windows; operating points are worked off some thousand at a time."""
-    if data.conditions is None:
-        return model.physics.expand(model.operator(phase, data.alpha, data.member), data.x)
-    parts = [
-        model.physics.expand(
-            model.operator(phase, data.alpha[rows], data.member[rows], data.conditions[rows]), data.x[rows]
-        )
-        for rows in torch.arange(len(data.x), device=data.x.device).split(ROWS_AT_ONCE)
-    ]
+    """Local expansions at the start of all windows, some thousand at a time: each has an operator of its own."""
+    parts = []
+    for rows in torch.arange(len(data.x), device=data.x.device).split(ROWS_AT_ONCE):
+        point = None if data.conditions is None else data.conditions[rows]
+        operator = model.operator(phase, data.alpha[rows], data.member[rows], point)
+        parts.append(model.physics.expand(operator, data.x[rows]))
     columns = zip(*((part.delta, part.omega, part.v, part.a, part.b) for part in parts), strict=True)
     return Expansion(*(torch.cat(column) for column in columns))
 
@@ -162,8 +163,17 @@ def _starts(data: Scenarios, phase: int, nodes: int, t_f: float) -> tuple[np.nda
     return scenario, sample
 
 
-def _window_set(model: Chained, parts: list[tuple[np.ndarray, ...]], nodes: Tensor) -> WindowSet:
-    x, targets, alpha, member, lost, conditions = (np.concatenate(column) for column in zip(*parts, strict=True))
+def _joined(sets: list[WindowSet]) -> WindowSet:
+    """Windows of several members, one after another."""
+    columns = {
+        name: torch.cat([getattr(each, name) for each in sets]) for name in ("x", "targets", "alpha", "member", "lost")
+    }
+    points = [each.conditions for each in sets if each.conditions is not None]
+    return WindowSet(**columns, nodes=sets[0].nodes, conditions=torch.cat(points) if points else None)
+
+
+def _window_set(model: Chained, parts: tuple[np.ndarray, ...], nodes: Tensor) -> WindowSet:
+    x, targets, alpha, member, lost, conditions = parts
     device = model.calibrated.device
     return WindowSet(
         x=torch.as_tensor(x, dtype=model.dtype, device=device),

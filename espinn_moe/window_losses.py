@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from espinn_moe.chained import Chained
-from espinn_moe.losses import check_scenarios, routing
+from espinn_moe.losses import check_count, routing
 from espinn_moe.phases import FAULT_ON, POST_CLEARING
 from espinn_moe.surrogate import Scenarios
 from espinn_moe.window_data import WindowSet, calibrate, cut_windows, remainders, starts
@@ -77,7 +77,7 @@ class WindowObjective:
         lost_share: float = LOST_SHARE,
         seed: int = 0,
     ) -> None:
-        check_scenarios(model, scenarios)
+        check_count(model, scenarios)
         count = len(model.members)
         per_member = min(WINDOWS_PER_MEMBER, WINDOWS_IN_ALL // count)
         windows = cut_windows(model, scenarios, per_member, np.random.default_rng(seed))
@@ -130,7 +130,7 @@ class _WindowPool:
         self.decisive_begins = self.decisive_sizes.cumsum(0) - self.decisive_sizes
         with torch.no_grad():
             self.inputs = model.described(phase, starts(model, phase, data), data.alpha, data.conditions)
-            self.expansion, remainder = remainders(model, phase, data)
+            _, remainder = remainders(model, phase, data)
             self.sizes = torch.stack([_size(remainder, data, member) for member in range(len(model.members))])
             self.remainder = remainder / self.sizes[data.member][:, None]
             relative = self.remainder.square().mean((1, 2))

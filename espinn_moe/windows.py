@@ -47,6 +47,15 @@ class RemainderBasis:
         slope, value = torch.stack(powers[:-1], dim=-1), torch.stack(powers[1:], dim=-1)
         return value @ mix, (p * slope) @ mix, (value * tau[..., None] / (p + 1)) @ mix
 
+    def collocation(self, h: float) -> tuple[np.ndarray, np.ndarray]:
+        """Fractions (terms,) of a window of length h, s, and the matrix (terms, terms) that fits a remainder there.
+
+        What d omega/dt exceeds a + b s by at these nodes, times the matrix, gives the coefficients.
+        """
+        nodes = 0.5 * (np.polynomial.legendre.leggauss(len(self.powers))[0] + 1.0)
+        slopes = (self.powers * nodes[:, None] ** (self.powers - 1)) @ self.mix
+        return nodes, h * np.linalg.inv(slopes).T
+
     def polynomials(self, h: float, omega_b: float) -> np.ndarray:
         """Weights of a window's parts in delta, omega and their time derivatives, by power of tau.
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from contingencies.network import Float
+from contingencies.ode import FastODE
 from contingencies.operator_family import OperatorFamily
 from contingencies.operators import PhaseOperators
 from contingencies.point_references import reference_points
@@ -104,11 +105,15 @@ class Validation:
 
 
 def _severities(operators: PhaseOperators, count: int) -> tuple[Float, Float]:
-    """Severities of the training grid, with finite CCT where there are such, and the true CCTs."""
-    axis = training_axes(operators)[0]
-    boundary = reference_boundary(operators, axis[:: -max(1, len(axis) // (POOL * count))][::-1])
-    pool = np.flatnonzero(boundary.finite) if boundary.finite.any() else np.arange(len(boundary.alpha))
+    """Severities of the training grid, with finite CCT where there are such, and the true CCTs.
+
+    Where a fault that is cleared last is lost, there is a CCT: one trajectory per severity tells which are worth a
+    search.
+    """
+    alpha, (first, last) = training_axes(operators)[0], operators.window.t_c
+    lost = np.array([FastODE(operators, float(a)).margins(np.array([last]), True)[0] >= 0 for a in alpha])
+    pool = np.flatnonzero(lost) if lost.any() else np.arange(len(alpha))
     chosen = pool[np.unique(np.linspace(0, len(pool) - 1, min(count, len(pool))).round().astype(int))]
-    first, last = operators.window.t_c
+    boundary = reference_boundary(operators, alpha[chosen])
     ends = np.array([first if status == "left-censored" else last for status in boundary.status])
-    return boundary.alpha[chosen], np.where(boundary.finite, boundary.cct, ends)[chosen]
+    return boundary.alpha, np.where(boundary.finite, boundary.cct, ends)

@@ -80,7 +80,7 @@ CATALOGUE: dict[str, Entry] = {
             residual="shooting",
         ),
         Entry(
-            "moe-chained", "espinn_moe.chained:ChainedMoE", "chained", "experts on short windows", family=True,
+            "moe-chained", "espinn_moe.reduced:chained_family", "chained", "experts on short windows", family=True,
             no_shooting=WINDOWS,
         ),
     )
@@ -172,6 +172,8 @@ def make_objective(
     """
     from espinn_moe.chained import Chained
     from espinn_moe.losses import TrajectoryObjective
+    from espinn_moe.reduced import ReducedMoE
+    from espinn_moe.reduced_losses import ReducedObjective
     from espinn_moe.shooting import ShootingObjective
     from espinn_moe.surrogate import EventSurrogate
     from espinn_moe.window_losses import WindowObjective
@@ -180,6 +182,8 @@ def make_objective(
     if isinstance(surrogate, Chained):
         if not focus:
             chosen.setdefault("lost_share", WHOLE_SHARE)
+        if isinstance(surrogate, ReducedMoE):
+            return ReducedObjective(surrogate, scenarios, **chosen)
         return WindowObjective(surrogate, scenarios, **chosen)
     if residual_of(name, residual) == "shooting":
         assert isinstance(surrogate, EventSurrogate)

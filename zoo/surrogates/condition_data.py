@@ -12,7 +12,7 @@ import numpy as np
 
 from contingencies.errors import SolverError
 from contingencies.network import Float
-from contingencies.ode import FastODE
+from contingencies.ode import scenario_states
 from contingencies.operator_family import OperatorFamily
 from contingencies.operators import PhaseOperators
 from contingencies.points import Axis, limits_of, sample_points
@@ -51,9 +51,8 @@ def simulate_places(
     _, point = np.unique(conditions, axis=0, return_inverse=True)
     for one in np.unique(point):
         there = family.operators_at(conditions[np.flatnonzero(point == one)[0]])
-        for value in np.unique(alpha[point == one]):
-            mine = np.flatnonzero((point == one) & (alpha == value))
-            states[mine] = FastODE(there, float(value)).states(t_c[mine], t)
+        mine = point == one
+        states[mine] = scenario_states(there, alpha[mine], t_c[mine], t)
     if not np.isfinite(states).all():
         raise SolverError(
             f"{operators.name}: the fast integrator failed on a training scenario; check the machine data."

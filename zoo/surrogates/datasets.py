@@ -8,13 +8,15 @@ every method sees the same subset, and a smaller fraction is part of a larger on
 
 import hashlib
 import zlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 import numpy as np
 
 from contingencies.errors import SolverError, UsageError
 from contingencies.network import Float
-from contingencies.ode import FastODE
+from contingencies.ode import scenario_states
 from contingencies.operator_family import OperatorFamily
 from contingencies.operators import PhaseOperators
 from contingencies.trajectories import output_times
@@ -22,6 +24,16 @@ from zoo.surrogates.condition_data import PER_AXIS, scenario_places, simulate_pl
 
 TRAINING_POINTS = 51  # per axis; 2,601 scenarios
 EVALUATION_POINTS = 101  # per axis; 7,600 held-out scenarios once the training pairs are removed
+
+
+@dataclass(frozen=True)
+class ScenarioRecord:
+    """What is recorded of a scenario set once its trajectories have served."""
+
+    digest: str
+    description: dict[str, float | int]
+    fraction: float
+    seed: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +64,64 @@ class ScenarioSet:
     def description(self) -> dict[str, float | int]:
         """The grid in plain values, for records."""
         return {"points_per_axis": self.points, "scenarios": len(self.alpha), "times": len(self.t)}
+
+    @property
+    def record(self) -> ScenarioRecord:
+        """What is left of the set when its trajectories have served."""
+        return ScenarioRecord(self.digest, self.description, self.fraction, self.seed)
+
+
+class ScenarioStream(Sequence[ScenarioSet]):
+    """The scenario sets of a family, each simulated when it is asked for; only the latest is kept.
+
+    Families of many machines do not fit into memory as trajectories; what a model learns from them does.
+
+    Parameters
+    ----------
+    members : sequence of PhaseOperators
+    fraction, seed
+        As for `training_set`.
+    report : callable
+        Told how many members have been simulated, from the beginning (0) on.
+    """
+
+    def __init__(
+        self, members: Sequence[PhaseOperators], fraction: float, seed: int, report: Callable[[int], None]
+    ) -> None:
+        self.members, self.fraction, self.seed, self.report = members, fraction, seed, report
+        for operators in members:  # a fraction that leaves nothing is refused before any time is spent
+            if operators.family is None:
+                chosen_scenarios(operators.name, fraction, seed)
+        self._records: dict[int, ScenarioRecord] = {}
+        self._latest: tuple[int, ScenarioSet] | None = None
+        report(0)
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    @overload
+    def __getitem__(self, place: int) -> ScenarioSet: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[ScenarioSet]: ...
+    def __getitem__(self, place: int | slice) -> ScenarioSet | Sequence[ScenarioSet]:
+        if isinstance(place, slice):
+            return [self[k] for k in range(len(self))[place]]
+        place = range(len(self))[place]
+        if self._latest is None or self._latest[0] != place:
+            self._latest = None
+            data = training_set(self.members[place], self.fraction, self.seed)
+            self._records[place] = data.record
+            self._latest = place, data
+            self.report(len(self._records))
+        return self._latest[1]
+
+    def records(self) -> tuple[ScenarioRecord, ...]:
+        """What is recorded of each set; those that nobody has asked for are simulated now. Trajectories are dropped."""
+        for place in range(len(self)):
+            if place not in self._records:
+                self[place]
+        self._latest = None
+        return tuple(self._records[place] for place in range(len(self)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,10 +185,7 @@ def training_set(
     alphas, t_cs = training_axes(operators, points)
     t = output_times(operators)
     rows, columns = np.divmod(chosen, points)
-    states = np.empty((len(chosen), len(t), 2 * operators.n_machines))
-    for row in np.unique(rows):
-        mine = rows == row
-        states[mine] = FastODE(operators, float(alphas[row])).states(t_cs[columns[mine]], t)
+    states = scenario_states(operators, alphas[rows], t_cs[columns], t)
     if not np.isfinite(states).all():
         raise SolverError(
             f"{operators.name}: the fast integrator failed on a training scenario; check the machine data."

@@ -121,7 +121,8 @@ def prepare_expert(family: Family, newcomer: Contingency, request: TrainingReque
     apprentice = create_model(family.model, operators[-1:], seed=request.seed, **settings)
     objective = _begin(family, enlarged, apprentice, scenarios, request.residual)
     parent = family.parent(others)
-    config = training_config([newcomer], request, [scenarios], apprentice, plan, parent)
+    record = scenarios.record
+    config = training_config([newcomer], request, [record], apprentice, plan, parent)
 
     def complete(trained: Surrogate) -> Surrogate:
         copy_members(trained, enlarged, {0: newest})
@@ -129,7 +130,7 @@ def prepare_expert(family: Family, newcomer: Contingency, request: TrainingReque
         return enlarged
 
     return Prepared(
-        request, contingencies, (newest,), (scenarios,), apprentice, objective, plan, config, balance_of(objective),
+        request, contingencies, (newest,), (record,), apprentice, objective, plan, config, balance_of(objective),
         parent, complete,
     )  # fmt: skip
 

@@ -12,14 +12,17 @@ import torch
 from contingencies.errors import UsageError
 from contingencies.library import Contingency
 from contingencies.operators import compile_members
+from espinn_moe.chained import Chained
 from espinn_moe.plan import Clock, TrainingPlan
 from espinn_moe.surrogate import Surrogate
 from espinn_moe.train import Objective
 from zoo.surrogates.budgets import Residual, plan_for
 from zoo.surrogates.catalogue import create_model, entry_of, make_objective, residual_of
-from zoo.surrogates.datasets import ScenarioSet, training_set
+from zoo.surrogates.datasets import ScenarioRecord, ScenarioSet, ScenarioStream
 from zoo.work.code import code_digest
-from zoo.work.reporting import Report, silent
+from zoo.work.reporting import Report, silent, within
+
+SIMULATING = "simulating training data"
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ class Prepared:
     request: TrainingRequest
     contingencies: tuple[Contingency, ...]
     learned: tuple[int, ...]
-    scenarios: tuple[ScenarioSet, ...]
+    scenarios: tuple[ScenarioRecord, ...]  # records of the trajectories that were learned from
     surrogate: Surrogate
     objective: Objective
     plan: TrainingPlan
@@ -100,7 +103,9 @@ def prepare(
 ) -> Prepared:
     """Simulate the data and build the model; every bad request is refused here, before any time is spent.
 
-    With a `parent` of the same shape, training begins from its weights. `report` hears of the members simulated.
+    With a `parent` of the same shape, training begins from its weights. `report` hears how many members have been
+    simulated. Models that learn from windows of trajectories get one member's after another, so that the whole family's
+    are never in memory together.
     """
     if not entry_of(request.model).family and len(contingencies) > 1:
         raise UsageError(
@@ -109,25 +114,26 @@ def prepare(
         )
     plan = request.plan(len(contingencies))
     members = compile_members(contingencies)
-    scenarios: list[ScenarioSet] = []
-    for operators in members:
-        report("simulating training data", len(scenarios), len(members))
-        scenarios.append(training_set(operators, request.fraction, request.seed))
+    heard = within(report, SIMULATING, len(members))
+    stream = ScenarioStream(members, request.fraction, request.seed, heard)
     settings = dict(request.settings or {})
     if request.dtype is not None:
         settings["dtype"] = request.dtype
     surrogate = create_model(request.model, members, seed=request.seed, **settings)
+    scenarios: Sequence[ScenarioSet] = stream if isinstance(surrogate, Chained) else list(stream)
     surrogate.calibrate(scenarios)
     if parent is not None:
         surrogate.load_state_dict(parent.surrogate.state_dict())
     surrogate.to(torch.device("cuda" if torch.cuda.is_available() else "cpu"))
-    report("preparing the objective", 0, 0)
+    if scenarios is not stream:
+        report("preparing the objective", 0, 0)
     objective = make_objective(request.model, surrogate, scenarios, focus=request.focus, residual=request.residual)
-    config = training_config(contingencies, request, scenarios, surrogate, plan, parent)
+    records = stream.records()
+    config = training_config(contingencies, request, records, surrogate, plan, parent)
     learned = tuple(range(len(contingencies)))
     return Prepared(
-        request, tuple(contingencies), learned, tuple(scenarios), surrogate, objective, plan, config,
-        balance_of(objective), parent,
+        request, tuple(contingencies), learned, records, surrogate, objective, plan, config, balance_of(objective),
+        parent,
     )  # fmt: skip
 
 
@@ -139,7 +145,7 @@ def balance_of(objective: Objective) -> dict[str, Any]:
 def training_config(
     contingencies: Sequence[Contingency],
     request: TrainingRequest,
-    scenarios: Sequence[ScenarioSet],
+    scenarios: Sequence[ScenarioRecord],
     surrogate: Surrogate,
     plan: TrainingPlan,
     parent: Parent | None,
