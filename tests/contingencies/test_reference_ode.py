@@ -6,9 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from contingencies.errors import UsageError
-from contingencies.ode import FastODE, fast_trajectory, strict_trajectory, trajectory_grid
+from contingencies.kernels import MANY_MACHINES, scratch
+from contingencies.multistep import accelerations
+from contingencies.ode import FastODE, fast_trajectory, scenario_states, strict_trajectory, trajectory_grid
 from contingencies.references import reference_boundary, reference_cct
 from contingencies.stability import candidates
+from contingencies.swing import swing_field
 from contingencies.trajectories import output_times
 from tests.cases import WSCC_BUS_7, compile_text, operators_of, write_smib
 
@@ -187,6 +190,32 @@ def test_a_lossless_undamped_system_keeps_its_energy_after_clearing(tmp_path):
     energy = operators.omega_b * operators.H[0] * slip**2 - operators.P_m_pre[0] * relative - P_max * np.cos(relative)
     assert np.ptp(slip) > 1e-3, "the machine must swing for its energy to mean anything"
     assert np.ptp(energy) < 1e-6 * np.abs(energy).max()
+
+
+# --- many at once -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [2, MANY_MACHINES - 1, MANY_MACHINES, 40])
+def test_few_and_many_machines_feel_the_powers_of_the_swing_equation(n):
+    random = np.random.default_rng(n)
+    delta, omega = random.normal(size=(n, 8)), 1.0 + 0.01 * random.normal(size=(n, 8))
+    G, B = random.normal(size=(2, n, n))
+    P_m, H, D = random.normal(size=n), 1.0 + random.random(n), random.random(n)
+    found = np.empty((n, 8))
+    accelerations(delta, omega, G, B, P_m, H, D, scratch.py_func(n, 8), found)
+    _, truth = swing_field(delta.T, omega.T, P_m, np.ones(n), G, B, H, D, 1.0)
+    np.testing.assert_allclose(found, truth.T, atol=1e-12 * n)
+
+
+def test_scenarios_of_several_severities_run_side_by_side_as_they_would_alone():
+    operators = operators_of("ieee30-line-3-4-remove")
+    alpha = np.array([0.9, 0.2, 0.9, 0.55, 0.2])
+    t_c = np.array([0.61, 0.3, 0.25, 1.234, 1.1])
+    t = output_times(operators)
+    together = scenario_states(operators, alpha, t_c, t)
+    for k in range(len(alpha)):
+        alone = FastODE(operators, float(alpha[k])).states(t_c[k : k + 1], t)[0]
+        np.testing.assert_allclose(together[k], alone, rtol=0.0, atol=1e-6)
 
 
 # --- what is refused --------------------------------------------------------------------------

@@ -1,5 +1,7 @@
 """Scenario sets: grids, fractions and their digests."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from contingencies.errors import UsageError
 from contingencies.library import load_contingency
 from contingencies.ode import strict_trajectory
 from contingencies.operators import PhaseOperators, compile_contingency
-from zoo.surrogates.datasets import chosen_scenarios, evaluation_grid, training_axes, training_set
+from zoo.surrogates.datasets import ScenarioStream, chosen_scenarios, evaluation_grid, training_axes, training_set
 
 
 @pytest.fixture(scope="module")
@@ -60,3 +62,22 @@ def test_digest_names_the_content(nine):
     again = training_set(nine, fraction=0.1, seed=1, points=11)
     other = training_set(nine, fraction=0.1, seed=2, points=11)
     assert first.digest == again.digest != other.digest
+
+
+def test_a_family_is_simulated_one_member_at_a_time_and_told_from_the_start(nine):
+    twin = dataclasses.replace(nine, name="twin")
+    heard = []
+    stream = ScenarioStream([nine, twin], 0.002, 1, heard.append)
+    assert heard == [0]
+    names = [data.contingency for data in stream]
+    assert (names, heard) == ([nine.name, "twin"], [0, 1, 2])
+    records = stream.records()
+    assert heard == [0, 1, 2], "what has been simulated is not simulated again"
+    assert [record.digest for record in records] == [training_set(each, 0.002, 1).digest for each in (nine, twin)]
+
+
+def test_a_fraction_that_leaves_nothing_is_refused_before_anything_is_simulated(nine):
+    heard = []
+    with pytest.raises(UsageError, match="fraction"):
+        ScenarioStream([nine], 1e-9, 0, heard.append)
+    assert not heard
