@@ -30,7 +30,6 @@ from zoo.surrogates.datasets import evaluation_grid, training_axes
 POINTS = 60  # random severities and operating points of the final error, where there are conditions
 POINTS_SEED = 7_001
 LOOKS = 12  # severities of a look during training, over all members
-POOL = 8  # severities for each that is chosen: enough to meet a finite range, few enough for a large family
 REACH_S = 0.05  # how far from the true CCT a look searches
 PARTS = 4  # into which an interval is cut at a time
 
