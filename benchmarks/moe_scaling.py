@@ -19,7 +19,7 @@ from contingencies.families import generate_family
 from contingencies.library import load_system
 from contingencies.operators import PhaseOperators, compile_members
 from contingencies.recipes import Recipe
-from espinn_moe.chained import ChainedMoE
+from espinn_moe.chained_moe import ChainedMoE
 from espinn_moe.one_shot import POST_CLEARING, HardRoutedMoE
 from zoo.surrogates.catalogue import create_model
 

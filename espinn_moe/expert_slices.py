@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from contingencies.errors import UsageError
-from espinn_moe.chained import ChainedMoE
+from espinn_moe.chained_moe import ChainedMoE
 from espinn_moe.one_shot import HardRoutedMoE
 from espinn_moe.reduced import BASIS, NAMES, ReducedMoE
 from espinn_moe.surrogate import Surrogate

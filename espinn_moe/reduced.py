@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from contingencies.operators import PhaseOperators
-from espinn_moe.chained import TERMS, WINDOW_S, Chained, ChainedMoE
+from espinn_moe.chained import TERMS, WINDOW_S, Chained
+from espinn_moe.chained_moe import ChainedMoE
 from espinn_moe.layers import Experts, routed_product
 from espinn_moe.physics import MANY_MACHINES
 

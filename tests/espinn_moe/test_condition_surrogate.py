@@ -12,7 +12,8 @@ from contingencies.errors import UsageError
 from contingencies.library import load_contingency
 from contingencies.operators import compile_members
 from contingencies.points import sample_points
-from espinn_moe.chained import ChainedESPINN, ChainedMoE
+from espinn_moe.chained import ChainedESPINN
+from espinn_moe.chained_moe import ChainedMoE
 from espinn_moe.condition_boundary import point_gradient
 from espinn_moe.one_shot import ESPINN
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from contingencies.errors import UsageError
 from contingencies.library import load_contingency
 from contingencies.operators import PhaseOperators, compile_contingency
-from espinn_moe.chained import Chained, ChainedESPINN, ChainedMoE
+from espinn_moe.chained import Chained, ChainedESPINN
+from espinn_moe.chained_moe import ChainedMoE
 from espinn_moe.one_shot import ESPINN, HardRoutedMoE
 from espinn_moe.physics import Physics
 from espinn_moe.surrogate import Rows, Surrogate

@@ -12,7 +12,8 @@ from contingencies.library import load_contingency
 from contingencies.ode import FastODE
 from contingencies.operators import PhaseOperators, compile_contingency
 from contingencies.trajectories import output_times
-from espinn_moe.chained import ChainedESPINN, ChainedMoE
+from espinn_moe.chained import ChainedESPINN
+from espinn_moe.chained_moe import ChainedMoE
 from espinn_moe.losses import TrajectoryBatch, TrajectoryObjective
 from espinn_moe.one_shot import ESPINN, HardRoutedMoE
 from espinn_moe.phases import FAULT_ON, POST_CLEARING, SETTLED_RAD, settled

@@ -11,7 +11,7 @@ from contingencies.library import load_contingency
 from contingencies.ode import scenario_states
 from contingencies.operators import PhaseOperators, compile_contingency
 from contingencies.trajectories import output_times
-from espinn_moe.chained import ChainedMoE
+from espinn_moe.chained_moe import ChainedMoE
 from espinn_moe.expert_slices import answers_equal, copy_members
 from espinn_moe.layers import routed_product
 from espinn_moe.phases import FAULT_ON, POST_CLEARING

@@ -35,7 +35,7 @@ def contingencies():
 def few_severities(monkeypatch):
     """Errors of untrained models are beside the point here, and cost a minute."""
     censored = Boundary(np.array([0.5]), np.array([np.nan]), ("right-censored",), np.array([False]), "learned-hard")
-    monkeypatch.setattr("zoo.training.session.unseen_boundaries", lambda surrogate, member: (censored, censored))
+    monkeypatch.setattr("zoo.judging.measuring.unseen_boundaries", lambda surrogate, member: (censored, censored))
 
 
 @pytest.fixture

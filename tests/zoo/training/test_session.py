@@ -31,7 +31,7 @@ class Killed(BaseException):
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch):
     """Boundaries are beside the point here; states are saved all the time."""
-    monkeypatch.setattr("zoo.training.session.unseen_boundaries", lambda surrogate, member: (CENSORED, CENSORED))
+    monkeypatch.setattr("zoo.judging.measuring.unseen_boundaries", lambda surrogate, member: (CENSORED, CENSORED))
     monkeypatch.setattr("zoo.training.figures.MEMBERS_SHOWN", 0)
     monkeypatch.setattr("espinn_moe.train.SAVE_INTERVAL_S", 0.0)
     monkeypatch.setattr("espinn_moe.train.REPORT_INTERVAL_S", 0.0)
@@ -147,7 +147,7 @@ def test_a_run_that_was_given_up_as_stale_stops(home, rows, monkeypatch):
 
 
 def test_a_model_trained_too_briefly_is_carried_by_its_error(home, rows, monkeypatch):
-    monkeypatch.setattr("zoo.training.session.unseen_boundaries", lambda surrogate, member: (CENSORED, FINITE))
+    monkeypatch.setattr("zoo.judging.measuring.unseen_boundaries", lambda surrogate, member: (CENSORED, FINITE))
     with pytest.raises(TooBriefError) as caught:
         Session(home).train(rows, REQUEST)
     kept = runs.get_checkpoint(home.database, caught.value.trained.checkpoint.id)
