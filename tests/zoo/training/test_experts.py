@@ -69,7 +69,13 @@ def states(surrogate, member):
 
 
 @pytest.mark.parametrize(
-    ("model", "settings"), [("moe-chained", {}), ("moe-chained", {"share_topology": True}), ("moe", {})]
+    ("model", "settings"),
+    [
+        ("moe-chained", {}),
+        ("moe-chained", {"share_topology": True}),
+        ("moe-chained", {"components": 8, "modes": 6, "expert_width": 8}),
+        ("moe", {}),
+    ],
 )
 def test_a_new_expert_leaves_every_other_answer_bit_for_bit_as_it_was(home, contingencies, model, settings):
     checkpoint, surrogate = family(home, contingencies[:2], model, **settings)
