@@ -163,7 +163,7 @@ class Chained(Surrogate):
         return Windows(start, remainder + self.sweep(operator, start) if self.swept else remainder)
 
     def sweep(self, operator: Phase, start: Expansion, remainder: Tensor | None = None) -> Tensor:
-        """Remainder coefficients (..., n, terms), pu, by the swing equation at the nodes along a given path.
+        """Coefficients (..., n, terms), pu, that the swing equation gives at the nodes of a path, theory.md eq. (67).
 
         Parameters
         ----------
