@@ -165,7 +165,7 @@ def _verdict_words(answer: dict[str, Any]) -> str:
     if "verdict" not in answer:
         return ""
     margin = "" if answer["margin_s"] is None else f" by {abs(1e3 * answer['margin_s']):.1f} ms"
-    return f"  {answer['verdict']}: {1e3 * answer['required_s']:g} ms required{margin}"
+    return f"  {answer['verdict']}{margin}: {1e3 * answer['required_s']:g} ms required"
 
 
 def _line(answer: dict[str, Any]) -> str:
