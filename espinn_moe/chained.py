@@ -284,7 +284,7 @@ class Chained(Surrogate):
 
     def follow(self, alpha: Tensor, member: int = 0) -> Follow:
         """As the interface says; what happens before clearing is evaluated once for each severity."""
-        if self.axes:
+        if self.axes or not len(alpha):  # a contingency that is censored throughout has no severity to follow
             return super().follow(alpha, member)
         longest = alpha.new_full(alpha.shape, self.members[member].window.t_c[1] - self.t_f)
         begin = self.physics.initial(None).expand(len(alpha), -1)

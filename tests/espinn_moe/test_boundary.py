@@ -13,7 +13,7 @@ from contingencies.errors import UsageError
 from contingencies.ode import FastODE
 from contingencies.references import reference_boundary
 from contingencies.stability import candidates
-from espinn_moe.boundary import learned_boundary, margin_map, ode_boundary
+from espinn_moe.boundary import learned_boundary, learned_near, margin_map, ode_boundary
 from espinn_moe.margins import HARD, SMOOTH, MarginProbe, MarginRule, hard_margin, sample_times, smooth_margin
 from tests.cases import operators_of
 from tests.espinn_moe.stand_ins import IntegratingSurrogate
@@ -184,3 +184,9 @@ def test_a_trajectory_that_is_decided_need_not_be_followed():
     torch.testing.assert_close(cut[followed], whole[followed], rtol=0.0, atol=1e-12)
     shown = cut[..., :n].amax(-1) - cut[..., :n].amin(-1)
     assert (shown.amax(-1) >= 4.0).eq(separation.amax(-1) >= 4.0).all()
+
+
+def test_a_contingency_without_any_finite_severity_is_asked_nothing():
+    surrogate = create_model("moe-chained", [operators_of("ieee30-bus-7-remove-4-6")], width=8, expert_width=6)
+    nothing = np.empty(0)
+    assert learned_near(surrogate, nothing, nothing, nothing, 0.02).alpha.size == 0
