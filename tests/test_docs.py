@@ -138,7 +138,9 @@ def test_every_measured_figure_names_a_command_that_exists_and_a_commit():
     rows = [line for line in (ROOT / "docs" / "measured.md").read_text().splitlines() if line.startswith("| ")][1:]
     assert len(rows) > 15
     for row in rows:
-        what, _, command, commit = (cell.strip() for cell in row.strip("| ").split("|"))
+        cells = [cell.strip() for cell in row.strip("| ").split("|")]
+        assert len(cells) == 4, f"{cells[0]}: say what, the figure, its command and the commit that records it"
+        what, _, command, commit = cells
         script = re.search(r"`python (benchmarks/\S+\.py)", command)
         called = re.search(r"`cct-zoo (\S+) ?([^\s`]*)", command)
         known = called is not None and called[1] in cli.COMMANDS and (called[1] != "benchmark" or called[2] in ENTRIES)
