@@ -28,10 +28,10 @@ from compile_scaling import synthetic_system
 
 from contingencies.families import generate_family
 from contingencies.kernels import MAX_LANES, power_lanes
-from contingencies.library import System
+from contingencies.library import System, load_system
 from contingencies.network import solve_network
 from contingencies.ode import rk4_step
-from contingencies.operators import PhaseOperators, compile_family
+from contingencies.operators import PhaseOperators, compile_family, compile_members
 from contingencies.recipes import Recipe
 from contingencies.reduction import Reduction
 from contingencies.system_specs import Machine, Machines, NetworkFile, SystemSpec
@@ -129,6 +129,11 @@ def _powers(delta, G, B, c, s, I, P_e):
     power_lanes(delta, G, B, c, s, I, P_e)
 
 
+def compile_kernels() -> None:
+    """Compile the integrator, or load what is compiled, on a small system: the code is the same."""
+    screen(compile_members(generate_family(load_system("ieee9"), Recipe("bus", "restore")).members[:1]), 1.0)
+
+
 def measure(system: System, count: int, executor: Executor) -> tuple[Row, list[PhaseOperators], list[Screened]]:
     """Screen members spread over the buses of a system."""
     network = solve_network(system)
@@ -136,7 +141,6 @@ def measure(system: System, count: int, executor: Executor) -> tuple[Row, list[P
     everyone = generate_family(system, Recipe("bus", "restore")).members
     chosen = [everyone[k] for k in np.unique(np.linspace(0, len(everyone) - 1, count).round().astype(int))]
     operators = compile_family(chosen, reduction)
-    screen(operators[:1], 1.0)  # compiles, or loads what is compiled
     began = time.process_time()
     alone = screen(operators, 1.0, executor=Serial())
     each_s = (time.process_time() - began) / len(operators)
@@ -187,6 +191,7 @@ def main() -> None:
     executor = LocalProcesses(arguments.jobs)
     systems = [matpower_system(arguments.case300) if arguments.case300 else synthetic_system(SMALLEST)]
     systems += [synthetic_system(case) for case in arguments.cases.split(",") if case]
+    compile_kernels()
     print("bolted bus faults at severity 1; processor time; the powers per trajectory, 32 at once")
     print("case              buses machines members finite  ms/member step ms dense us sparse us  factors")
     rows = []
@@ -202,9 +207,9 @@ def main() -> None:
         if arguments.dask and place == 0:
             on_a_dying_cluster(operators, alone)
     machines, times = (np.array([getattr(row, name) for row in rows]) for name in ("machines", "ms_per_member"))
-    exponent = np.polyfit(np.log(machines), np.log(times), 1)[0]
     print(f"figure large_screen_ms_per_member_{rows[-1].case.removesuffix('pegase')} {times[-1]:.0f} ms")
-    print(f"figure large_screen_exponent {exponent:.2f} 1")
+    if len(rows) > 1:
+        print(f"figure large_screen_exponent {np.polyfit(np.log(machines), np.log(times), 1)[0]:.2f} 1")
 
 
 if __name__ == "__main__":
