@@ -14,7 +14,7 @@ from contingencies import separation, swing
 
 MAX_LANES = 32  # cost per lane: 72 ns per field at 8 lanes, 38 at 16, 34 at 32, flat above
 # From here on the products are left to BLAS, which reuses what it has loaded: 0.5 instead of 1.3 microseconds per field
-# and lane at 54 machines, 11 instead of over 60 at 260.
+# and lane at 54 machines, 11 instead of 160 at 260 (one noisy run).
 MANY_MACHINES = 24
 FLAGS = {"contract", "nsz", "arcp", "reassoc"}  # fused multiply-add and vector sums, but NaN stays NaN
 
