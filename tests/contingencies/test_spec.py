@@ -176,7 +176,7 @@ def test_every_mistake_of_a_file_is_told_at_once_with_its_line(tmp_path):
     sentences = refusal(tmp_path, f"{wrong}---\n{second}---\n{third}").split("\n")
     places = [":".join(sentence.split("contingency.yaml:")[1].split(":")[:2]) for sentence in sentences]
     assert places == ["3: fault.position", "5: windwo", "14: severity", "18: system"]
-    assert all(sentence.endswith(".") and "; " in sentence for sentence in sentences)
+    assert all(sentence.endswith((".", "?")) and "; " in sentence for sentence in sentences)
 
 
 def test_a_wrong_fault_and_a_wrong_clearing_are_told_together_each_on_its_line(tmp_path):

@@ -176,6 +176,7 @@ def test_moving_the_load_moves_boundary_and_swing_curves(desk: Desk, served: tup
     expect(page.get_by_label("Load factor")).to_have_count(0)  # contingencies of ieee30 have no conditions
     page.get_by_label("System").select_option("wscc9")
     page.get_by_label("Load factor").fill("1.3")
+    page.get_by_label("Load factor").press("Enter")
     row = page.get_by_role("row", name="nine")
     expect(row).to_contain_text("258.6")  # CCT 0.7 - 0.1 - 0.2 sqrt(0.5) less t_f = 0.2 s
     row.get_by_role("link", name="nine").click()
