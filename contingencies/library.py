@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from contingencies.documents import Document, FieldPath, dotted, read_documents, validate
-from contingencies.errors import NotFoundError, Problems, SpecError, ZooError, did_you_mean
+from contingencies.errors import NotFoundError, Problems, SpecError, UsageError, ZooError, did_you_mean
 from contingencies.files import read_regular
 from contingencies.records import Record
 from contingencies.spec import ContingencySpec, canonical_json, sha256
@@ -174,6 +174,11 @@ class SystemReader:
         """A shipped system by name, or a system file by path (relative to `relative_to`)."""
         shipped = _shipped("systems")
         if reference not in shipped and not reference.endswith(SPEC_SUFFIXES):
+            if ((relative_to or Path()) / reference).is_file():
+                raise UsageError(
+                    f"{reference[:100]}: not a system file (.yaml). 'cct-zoo import' makes one from PSS/E and other files; "
+                    "for MATPOWER and pandapower write one that names the file under network (docs/own-network.md)."
+                )
             raise NotFoundError(
                 f"system {reference[:100]!r} is not shipped; use one of {', '.join(shipped)}, "
                 f"or the path of a system file (.yaml).{did_you_mean(reference, shipped)}"

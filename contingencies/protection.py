@@ -20,7 +20,7 @@ class Verdict:
 
     required: float  # s
     outcome: Outcome
-    margin: float | None  # s, critical duration less the required one; None if open
+    margin: float | None  # s, critical duration less its error bound and the required one; None if open
     at_least: bool = False  # whether the margin is only that of the end of the window
 
     def words(self) -> str:
@@ -37,7 +37,7 @@ def required_time(spec: ContingencySpec, given_ms: float | None = None) -> float
     return None if spec.protection is None else spec.protection.required
 
 
-def judge(status: str, duration: float | None, window: Window, required: float) -> Verdict:
+def judge(status: str, duration: float | None, window: Window, required: float, bound: float | None = None) -> Verdict:
     """Compare a critical duration with a required one.
 
     Parameters
@@ -50,10 +50,13 @@ def judge(status: str, duration: float | None, window: Window, required: float) 
         The studied clearing instants.
     required : float
         Duration that protection needs, s.
+    bound : float, optional
+        How far off the duration may be, s. A pass stands also where the true duration is that much shorter.
     """
     first, last = (instant - window.t_f for instant in window.t_c)
     if duration is not None:
-        return Verdict(required, "pass" if duration >= required else "fail", duration - required)
+        margin = duration - (bound or 0.0) - required
+        return Verdict(required, "pass" if margin >= 0.0 else "fail", margin)
     if status == "right-censored" and last >= required:
         return Verdict(required, "pass", last - required, at_least=True)
     if status == "left-censored" and first <= required:

@@ -72,7 +72,7 @@ def grid_and_line(draw):
 # --- fault-on ---------------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(place=grid_and_line(), position=positions, alpha=severities)
 def test_a_line_fault_equals_the_network_with_an_explicit_fault_node(place, position, alpha):
     grid, network, k = place
@@ -86,7 +86,7 @@ def test_a_line_fault_equals_the_network_with_an_explicit_fault_node(place, posi
     assert relative_error(operators.Y_fault(alpha), kron_reduction(direct, network)) < 1e-12
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(
     data=st.data(),
     grid=st.sampled_from(GRIDS),
@@ -151,7 +151,7 @@ def test_many_severities_at_once_are_the_single_ones_stacked():
 # --- post-clearing ----------------------------------------------------------------------------
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(place=grid_and_line())
 def test_removing_a_line_equals_assembling_the_network_without_it(place):
     grid, network, k = place

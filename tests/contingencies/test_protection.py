@@ -37,6 +37,12 @@ def test_a_censored_answer_decides_only_what_was_studied(status, required, outco
     assert (">=" in verdict.words()) == (outcome == "pass")
 
 
+def test_a_pass_stands_even_if_the_duration_is_off_by_its_bound():
+    near = judge("finite", 0.2018, WINDOW, 0.2, bound=0.0061)
+    assert near.outcome == "fail" and near.margin == pytest.approx(-0.0043)
+    assert judge("finite", 0.2018, WINDOW, 0.2, bound=0.0015).outcome == "pass"
+
+
 def test_a_description_may_state_its_protection_time_and_a_given_one_counts_first():
     plain = load_contingency("ieee30-line-3-4-restore").spec
     stated = plain.model_copy(update={"protection": Protection(required_ms=120.0)})

@@ -283,7 +283,7 @@ documents = st.dictionaries(fields, values, max_size=8)
 
 
 @given(content=documents)
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_any_mapping_is_either_a_whole_valid_spec_or_refused_in_one_sentence(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("spec") / "contingency.yaml"
     path.write_text(json.dumps(content).replace("NaN", ".nan").replace("Infinity", ".inf"))
@@ -296,7 +296,7 @@ def test_any_mapping_is_either_a_whole_valid_spec_or_refused_in_one_sentence(tmp
 
 
 @given(text=st.text(max_size=300))
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_any_text_is_refused_without_a_traceback(tmp_path_factory, text):
     path = tmp_path_factory.mktemp("spec") / "contingency.yaml"
     path.write_text(text, encoding="utf-8", errors="replace")
@@ -308,7 +308,7 @@ def test_any_text_is_refused_without_a_traceback(tmp_path_factory, text):
     position=st.integers(0, len(GOOD) - 1),
     junk=st.sampled_from([*"{}[]:,-#&*!|>'\"%@`\t\n \\x0", "..", "---\n", "1e999"]),
 )
-@settings(max_examples=200)
+@settings(max_examples=100)
 def test_one_wrong_character_never_produces_a_traceback(tmp_path_factory, position, junk):
     path = tmp_path_factory.mktemp("spec") / "contingency.yaml"
     path.write_text(GOOD[:position] + junk + GOOD[position + 1 :])

@@ -203,7 +203,8 @@ def _verdicts(
         head = home.load_head(deployments.active(home.database, row.name, alias).head)
         cct, status = head.answer(head.severity[1])
         duration = None if cct is None else cct - head.t_f
-        verdicts[row.name] = judge(status, duration, home.contingency(row).spec.window, required[row.name])
+        window = home.contingency(row).spec.window
+        verdicts[row.name] = judge(status, duration, window, required[row.name], head.error_bound_s)
     return verdicts
 
 

@@ -157,7 +157,8 @@ def _judged(home: "Home", answers: list[dict[str, Any]], required_ms: float | No
         if required is None or answer["head"] is None:
             continue
         row = store.find(home.database, f"{name}@{answer['contingency_version']}")
-        verdict = judge(answer["status"], answer["duration_s"], home.contingency(row).spec.window, required)
+        window, bound = home.contingency(row).spec.window, answer["error_bound_s"]
+        verdict = judge(answer["status"], answer["duration_s"], window, required, bound)
         answer |= {"required_s": required, "verdict": verdict.outcome, "margin_s": verdict.margin}
 
 
@@ -165,7 +166,8 @@ def _verdict_words(answer: dict[str, Any]) -> str:
     if "verdict" not in answer:
         return ""
     margin = "" if answer["margin_s"] is None else f" by {abs(1e3 * answer['margin_s']):.1f} ms"
-    return f"  {answer['verdict']}{margin}: {1e3 * answer['required_s']:g} ms required"
+    after = " after the error bound" if answer["duration_s"] is not None and answer["error_bound_s"] else ""
+    return f"  {answer['verdict']}{margin}{after}: {1e3 * answer['required_s']:g} ms required"
 
 
 def _line(answer: dict[str, Any]) -> str:

@@ -185,7 +185,7 @@ def test_no_file_is_read_beyond_its_limits(monkeypatch):
         read(TEXT)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(data=st.data())
 def test_a_damaged_file_is_a_complaint_or_a_network(data):
     cut = data.draw(st.integers(0, len(TEXT)))

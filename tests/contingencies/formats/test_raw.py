@@ -333,7 +333,7 @@ def test_what_is_no_raw_file_is_refused_in_one_sentence(content):
         read_raw(content, "case.raw")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_damaged_bytes_are_read_or_refused_but_never_crash(data):
     content = bytearray(GOOD.encode())

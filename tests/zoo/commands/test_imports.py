@@ -72,6 +72,7 @@ def test_a_system_file_is_no_contingency_and_the_other_way_round(tmp_path):
     (("import-contingencies", CON, "--system", "nowhere", "--output", "x.yaml"), 3, "is not shipped"),
     (("screen", "ieee39", "--fault", "bus", "--clearing", "restore", "--rating-min", 5), 2, "a rating selects lines"),
     (("screen", "ieee39", "--fault", "bus", "--clearing", "restore", "--include", "@gone"), 3, "gone: no such file"),
+    (("screen", DYR, "--fault", "line", "--clearing", "remove-line"), 2, "not a system file (.yaml)"),
     (("pipeline", "--system", "ieee39", "--area", 2), 2, "--area describes a family"),
 ])  # fmt: skip
 def test_mistakes_end_with_one_sentence_and_a_code(arguments, code, sentence):
