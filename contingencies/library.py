@@ -176,7 +176,7 @@ class SystemReader:
         if reference not in shipped and not reference.endswith(SPEC_SUFFIXES):
             if ((relative_to or Path()) / reference).is_file():
                 raise UsageError(
-                    f"{reference[:100]}: not a system file (.yaml). 'cct-zoo import' makes one from PSS/E and other files; "
+                    f"{reference[:100]}: not a system file (.yaml). 'cct-zoo import' makes one from a PSS/E file; "
                     "for MATPOWER and pandapower write one that names the file under network (docs/own-network.md)."
                 )
             raise NotFoundError(
