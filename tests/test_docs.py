@@ -144,6 +144,8 @@ def test_every_measured_figure_names_a_command_that_exists_and_a_commit():
         script = re.search(r"`python (benchmarks/\S+\.py)", command)
         called = re.search(r"`cct-zoo (\S+) ?([^\s`]*)", command)
         known = called is not None and called[1] in cli.COMMANDS and (called[1] != "benchmark" or called[2] in ENTRIES)
+        made = re.fullmatch(r"`make (\S+)`", command)
+        known = known or (made is not None and f"\n{made[1]}:" in (ROOT / "Makefile").read_text())
         exists = (ROOT / script[1]).is_file() if script else known
         assert exists, f"{what}: {command} prints no figure"
         assert re.fullmatch(r"[0-9a-f]{7,40}", commit), f"{what}: {commit!r} is not a commit"
