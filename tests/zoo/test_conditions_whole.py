@@ -151,6 +151,12 @@ def test_a_surface_is_the_same_whoever_draws_it_or_nearly(home):
     assert any(point["error_bound_s"] is not None for point in answered["points"])
 
 
+def test_a_surface_beyond_the_studied_severities_says_so(home):
+    asked = ("surface", NAME, "--over", "load", "--points", "2", "--alpha")
+    assert "outside the studied severities 0 to 1" in run(home, *asked, "7")
+    assert "outside" not in run(home, *asked, "0.9")
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

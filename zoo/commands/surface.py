@@ -61,6 +61,7 @@ def surface(
     from contingencies.operator_family import operator_family
     from contingencies.point_networks import axes_of, point_of
     from contingencies.points import parse_at
+    from contingencies.reports import domain_remark
     from zoo.judging.surfaces import Surface, chosen_axes, grid_rows
     from zoo.lookup import find_contingency
 
@@ -94,7 +95,8 @@ def surface(
         print_json({"contingency": contingency.name, "alpha": alpha, "at": fixed, "source": who, "points": table})
         return
     at_text = f"  at {found.fixed}" if found.fixed else ""
-    click.echo(f"{contingency.name}  alpha {alpha:g}{at_text}  critical fault duration, ms  [{who}]")
+    remark = domain_remark(family.base, alpha)
+    click.echo(f"{contingency.name}  alpha {alpha:g}{at_text}  critical fault duration, ms  [{who}]{remark}")
     _print_table(found)
 
 
