@@ -42,6 +42,13 @@ class CCTAnswer(NamedTuple):
     contingency_version: int
     strict_severities: int | None = None  # at which the head was measured against the strict ODE; None: not told
 
+    def to_frame(self) -> Any:
+        """A pandas table with one row, times in s, as that of many answers."""
+        import pandas
+
+        times = {"cct": "cct_s", "duration": "duration_s", "error_bound": "error_bound_s"}
+        return pandas.DataFrame([{times.get(name, name): value for name, value in self._asdict().items()}])
+
 
 @dataclass(frozen=True, eq=False)
 class CCTAnswers:

@@ -123,3 +123,9 @@ def test_a_surrogate_is_trained_and_compared_with_the_reference(registry):
     assert learned.checkpoint == trained.checkpoint and learned.to_frame()["alpha"].tolist() == [0.9, 0.95, 1.0]
     with pytest.raises(NotFoundError, match="catalogue"):
         zoo.train("es-pin", NAME, registry=registry)
+
+
+def test_one_answer_is_a_table_of_one_row_with_units():
+    frame = zoo.CCTAnswer(0.68, 0.48, "finite", 1e-5, 3, None, 1).to_frame()
+    assert frame[["cct_s", "duration_s", "error_bound_s"]].values.tolist() == [[0.68, 0.48, 1e-5]]
+    assert frame["status"].tolist() == ["finite"] and frame["head"].tolist() == [3]
