@@ -7,7 +7,7 @@ every figure says where it comes from.
 
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -90,7 +90,10 @@ def advise(contingency: Contingency, home: Home | None = None) -> Advice:
         if row is not None:
             stored = heads.heads_of(home.database, f"{row.name}@{row.version}")
             trained = runs.checkpoints(home.database, f"{row.name}@{row.version}")
-    head = _reference_head(stored, fast, strict)
+    over_conditions = contingency.spec.conditions is not None
+    head = _reference_head([] if over_conditions else stored, fast, strict)
+    if over_conditions:
+        head = replace(head, note="of one operating point; this contingency has conditions")
     options = (
         Option("compiled ODE", Figure(0.0, NOW), Figure(fast, NOW), Figure(0.001, DOCUMENTS), "nothing to build"),
         head,
@@ -98,7 +101,11 @@ def advise(contingency: Contingency, home: Home | None = None) -> Advice:
         _surrogate("moe-chained", trained, home),
         _operating_points(contingency, stored),
     )
-    words = _recommendation(contingency, fast, head, registered)
+    words = (
+        _over_conditions(contingency.name, stored)
+        if over_conditions
+        else _recommendation(contingency, fast, head, registered)
+    )
     return Advice(contingency.name, contingency.system.name, operators.n_machines, registered, options, words)
 
 
@@ -161,16 +168,24 @@ def _operating_points(contingency: Contingency, stored: Sequence[HeadRecord]) ->
     return Option(source, unknown, unknown, unknown, "none in the registry yet; see docs/operating-points.md")
 
 
+def _over_conditions(name: str, stored: Sequence[HeadRecord]) -> str:
+    """What to do for a contingency with conditions, one sentence to a line."""
+    first = (
+        f"Ask head {stored[0].id}, which answers over the conditions: cct-zoo cct {name} --at CONDITION=VALUE."
+        if stored
+        else f"For many answers distill an operating-point head (cct-zoo distill {name}), which takes some minutes."
+    )
+    return (
+        f"{first}\n"
+        "For a few the compiled ODE suffices; every operating point costs it a power flow as well.\n"
+        "A chained surrogate over the conditions pays where trajectories or sensitivities are wanted as well."
+    )
+
+
 def _recommendation(contingency: Contingency, fast: float, head: Option, registered: int) -> str:
     """What to do, one sentence to a line."""
     name, build = contingency.name, head.build.value
     assert build is not None
-    if contingency.spec.conditions is not None:
-        return (
-            f"Distill an operating-point head from the reference (cct-zoo distill {name}).\n"
-            "Every operating point needs its own power flow, so that asking the ODE each time is slow.\n"
-            "A chained surrogate over the conditions pays where trajectories or sensitivities are wanted as well."
-        )
     worth = f"{int(float(f'{build / max(fast, 1e-9):.1g}')):,}"
     sentences = [
         f"For fewer than about {worth} answers ask the compiled ODE: cct-zoo reference-cct {name}.",

@@ -1,12 +1,13 @@
 """Advice: figures with their origins, timed now where nothing is stored, and plain words."""
 
 import json
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
 from cli import zoo as command_line
-from contingencies.library import load_contingency
+from contingencies.library import load_contingencies, load_contingency
 from registry.home import Home
 from zoo.heads.distill import HeadSettings, distill
 from zoo.studies.advice import DOCUMENTS, NOW, advise
@@ -48,3 +49,11 @@ def test_the_command_prints_every_option_and_its_origins(home_with_head):
     assert run.exit_code == 0 and run.output.count("docs/measured.md") >= 3 and "head 1" in run.output
     run = CliRunner().invoke(command_line, ["advise", NAME, "--home", "nowhere", "--json"], catch_exceptions=False)
     assert [option["source"] for option in json.loads(run.output)["options"]][:2] == ["compiled ODE", "reference head"]
+
+
+def test_over_conditions_a_head_of_one_point_is_told_apart():
+    path = Path(__file__).parents[3] / "docs" / "examples" / "ieee30-operating-points.yaml"
+    advice = advise(load_contingencies(path)[0])
+    notes = {option.source: option.note for option in advice.options}
+    assert "one operating point" in notes["reference head"]
+    assert advice.recommendation.startswith("For many answers distill an operating-point head")
