@@ -194,7 +194,7 @@ severity: [0.0, 4.0]
 """
 
 
-@pytest.mark.parametrize(("first", "second"), [(17, 18), (3, 18)])
+@pytest.mark.parametrize(("first", "second"), [(17, 18)])
 def test_the_head_of_a_boundary_that_restabilises_ends_and_is_exact_where_it_has_numbers(tmp_path, first, second):
     operators = compile_text(tmp_path, JUMPY.format(first=first, second=second, position=0.95))
     fit = fit_head(lambda alpha: reference_boundary(operators, alpha), operators.severity, operators.window.t_f)
