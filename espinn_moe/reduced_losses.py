@@ -9,13 +9,13 @@ path times the small factor by which a sweep contracts, so what it gives is a ta
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from espinn_moe.losses import check_count
+from espinn_moe.phase_pools import PooledObjective, row_shares
 from espinn_moe.phases import FAULT_ON, POST_CLEARING
 from espinn_moe.reduced import ReducedMoE
 from espinn_moe.reduced_basis import coordinates_of, set_basis
@@ -41,7 +41,7 @@ class ReducedRows:
     free_alpha: Tensor  # (K, f)
 
 
-class ReducedObjective:
+class ReducedObjective(PooledObjective[ReducedMoE, ReducedRows]):
     """One-window pairs in the coordinates of the experts, and the swing equation in between.
 
     Parameters
@@ -79,38 +79,12 @@ class ReducedObjective:
             for phase, cut in zip((FAULT_ON, POST_CLEARING), windows, strict=True):
                 kept[phase].append(_keep(model, phase, member, cut))
         model.calibrated.fill_(True)
-        per_step = max(ROWS_PER_MEMBER, -(-rows // len(model.members)))
-        shares = (-(-per_step // 2), 0.0), (per_step, lost_share)
-        self._pools = tuple(
+        shares = row_shares(rows, len(model.members), ROWS_PER_MEMBER, lost_share)
+        pools = [
             _Pool(model, phase, parts, number, share)
             for phase, parts, (number, share) in zip((FAULT_ON, POST_CLEARING), kept, shares, strict=True)
-        )
-        self.scales = {"fault_on": self._pools[0].summary, "post_clearing": self._pools[1].summary}
-        self.weights = {"data": 1.0}
-        if residual_weight > 0:
-            self.weights["residual_omega"] = residual_weight
-
-    def advance(self, done: float, stage: int = 0) -> None:
-        """Windows weigh the same from beginning to end."""
-
-    def state(self) -> dict[str, Any]:
-        """Batches depend on the generator alone."""
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """There is nothing to restore."""
-
-    def batch(self, generator: torch.Generator) -> tuple[ReducedRows, ...]:
-        """Windows of both phases, the same number from every member."""
-        return tuple(pool.draw(generator) for pool in self._pools)
-
-    def terms(self, model: ReducedMoE, batch: tuple[ReducedRows, ...]) -> dict[str, Tensor]:
-        """data, residual_omega"""
-        parts = [
-            pool.terms(model, rows, "residual_omega" in self.weights)
-            for pool, rows in zip(self._pools, batch, strict=True)
         ]
-        return {name: torch.stack([part[name] for part in parts]).sum() for name in parts[0]}
+        super().__init__(pools, residual_weight)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,6 @@ one fixed weight per term balances them; scales and weights are recorded with th
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +13,7 @@ from torch import Tensor
 
 from espinn_moe.chained import Chained
 from espinn_moe.losses import check_count, routing
+from espinn_moe.phase_pools import PooledObjective, row_shares
 from espinn_moe.phases import FAULT_ON, POST_CLEARING
 from espinn_moe.surrogate import Scenarios
 from espinn_moe.window_data import WindowSet, calibrate, cut_windows, remainders, starts
@@ -42,7 +42,7 @@ class WindowRows:
     free_conditions: Tensor | None  # (r, d) operating points, of a model with conditions
 
 
-class WindowObjective:
+class WindowObjective(PooledObjective[Chained, WindowRows]):
     """One-window pairs: the state at a start gives the states at the nodes, and the swing equation holds in between.
 
     Data windows are those of the training scenarios. Residuals need no trajectory: their windows start at mixtures
@@ -82,38 +82,12 @@ class WindowObjective:
         per_member = min(WINDOWS_PER_MEMBER, WINDOWS_IN_ALL // count)
         windows = cut_windows(model, scenarios, per_member, np.random.default_rng(seed))
         calibrate(model, windows)
-        per_step = max(ROWS_PER_MEMBER, -(-rows // count))
-        shares = (-(-per_step // 2), 0.0), (per_step, lost_share)
-        self._phases = tuple(
+        shares = row_shares(rows, count, ROWS_PER_MEMBER, lost_share)
+        pools = [
             _WindowPool(model, phase, data, number, share)
             for phase, data, (number, share) in zip((FAULT_ON, POST_CLEARING), windows, shares, strict=True)
-        )
-        self.scales = {pool.name: pool.summary for pool in self._phases}
-        self.weights = {"data": 1.0}
-        if residual_weight > 0:
-            self.weights["residual_omega"] = residual_weight
-
-    def advance(self, done: float, stage: int = 0) -> None:
-        """Windows weigh the same from beginning to end."""
-
-    def state(self) -> dict[str, Any]:
-        """Batches depend on the generator alone."""
-        return {}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """There is nothing to restore."""
-
-    def batch(self, generator: torch.Generator) -> tuple[WindowRows, ...]:
-        """Windows of both phases, the same number from every member."""
-        return tuple(pool.draw(generator) for pool in self._phases)
-
-    def terms(self, model: Chained, batch: tuple[WindowRows, ...]) -> dict[str, Tensor]:
-        """data, residual_omega"""
-        parts = [
-            pool.terms(model, rows, "residual_omega" in self.weights)
-            for pool, rows in zip(self._phases, batch, strict=True)
         ]
-        return {name: torch.stack([part[name] for part in parts]).sum() for name in parts[0]}
+        super().__init__(pools, residual_weight)
 
 
 class _WindowPool:
@@ -121,7 +95,6 @@ class _WindowPool:
 
     def __init__(self, model: Chained, phase: int, data: WindowSet, per_member: int, lost_share: float) -> None:
         self.phase, self.nodes = phase, data.nodes
-        self.name = "fault_on" if phase == FAULT_ON else "post_clearing"
         self.x, self.alpha, self.member, self.decisive = data.x, data.alpha, data.member, ~data.lost
         self.conditions = data.conditions
         self.free_nodes = torch.arange(1, model.terms + 1).to(data.nodes) / model.terms
