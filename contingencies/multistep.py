@@ -90,11 +90,42 @@ def accelerations(delta, omega, G, B, P_m, H, D, work, out):
 
 
 @numba.njit(cache=True)
-def watch(
-    t_c, t_f, T, step, limit, counted, leg_delta, leg_omega, leg_peak,
-    G_2, B_2, P_2, G_3, B_3, P_3, H, D, omega_b,
-):  # fmt: skip
-    """Post-clearing legs of clearing instants (m,), and how far the counted machines spread.
+def cleared(t_c, t_f, step, leg_delta, leg_omega, leg_peak, G, B, P_m, H, D, omega_b):
+    """States at clearing instants (m,) of one severity, and the largest separation until then.
+
+    Returns
+    -------
+    states : array (m, 2 n)
+        Angles, rad, then speeds, pu.
+    peak : array (m,)
+        Of all machines, rad.
+    """
+    m, n = len(t_c), leg_delta.shape[1]
+    lanes = lanes_for(m)
+    states, peak = np.empty((m, 2 * n)), np.empty(m)
+    delta, omega = np.empty((n, lanes)), np.empty((n, lanes))
+    work, h, block = scratch(n, lanes), np.empty(lanes), np.empty(lanes)
+    high, low, now, everyone = np.empty(lanes), np.empty(lanes), np.empty(lanes), np.arange(n)
+    for first in range(0, m, lanes):
+        for l in range(lanes):
+            block[l] = t_c[min(first + l, m - 1)]
+        clear_lanes(block, t_f, step, leg_delta, leg_omega, delta, omega, G, B, P_m, H, D, omega_b, work, h)
+        separation_lanes(delta, everyone, now, high, low)
+        for l in range(min(lanes, m - first)):
+            k = min(int((block[l] - t_f) / step + 1e-9), len(leg_peak) - 1)
+            peak[first + l] = max(leg_peak[k], now[l])
+            for i in range(n):
+                states[first + l, i] = delta[i, l]
+                states[first + l, n + i] = omega[i, l]
+    return states, peak
+
+
+@numba.njit(cache=True)
+def watch(t_c, T, step, limit, counted, states, reached, G, B, P_m, H, D, omega_b):
+    """Post-clearing legs from states (m, 2 n) at clearing instants (m,), and how far the counted machines spread.
+
+    The operator after clearing is the same at every severity, so rows of several severities may stand side by side.
+    `reached` (m,) is the largest separation until clearing, rad.
 
     Returns
     -------
@@ -105,36 +136,35 @@ def watch(
     lost : array (m,)
         When the limit is passed, s; infinity where it is not.
     """
-    m, n = len(t_c), leg_delta.shape[1]
+    m, n = len(t_c), states.shape[1] // 2
     lanes = lanes_for(m)
     peaks, swings, lost = np.empty(m), np.full((m, BINS), np.nan), np.full(m, np.inf)
     delta, omega, past = np.empty((n, lanes)), np.empty((n, lanes)), np.empty((MEMORY, n, lanes))
     work, h, block = scratch(n, lanes), np.empty(lanes), np.empty(lanes)
-    high, low, top, everyone = np.empty(lanes), np.empty(lanes), np.empty(lanes), np.arange(n)
+    high, low, top = np.empty(lanes), np.empty(lanes), np.empty(lanes)
     before, last, now, peak = np.empty(lanes), np.empty(lanes), np.empty(lanes), np.empty(lanes)
     for first in range(0, m, lanes):
         for l in range(lanes):
-            block[l] = t_c[min(first + l, m - 1)]
-        clear_lanes(block, t_f, step, leg_delta, leg_omega, delta, omega, G_2, B_2, P_2, H, D, omega_b, work, h)
-        separation_lanes(delta, everyone, now, high, low)
-        separation_lanes(delta, counted, last, high, low)
-        for l in range(lanes):
-            k = min(int((block[l] - t_f) / step + 1e-9), len(leg_peak) - 1)
-            peak[l] = max(leg_peak[k], now[l])
-            before[l] = last[l]
+            row = min(first + l, m - 1)
+            block[l], peak[l] = t_c[row], reached[row]
+            for i in range(n):
+                delta[i, l] = states[row, i]
+                omega[i, l] = states[row, n + i]
             if peak[l] >= limit and first + l < m:
-                lost[first + l] = block[l]
+                lost[row] = block[l]
+        separation_lanes(delta, counted, last, high, low)
+        before[:] = last
         per_bin = max(1, int(np.ceil((T - block.min()) / step / BINS - 1e-9)))
         for l in range(lanes):
             h[l] = (T - block[l]) / (per_bin * BINS)
             top[l] = last[l]
-        accelerations(delta, omega, G_3, B_3, P_3, H, D, work, past[0])
+        accelerations(delta, omega, G, B, P_m, H, D, work, past[0])
         for k in range(per_bin * BINS):
             if k < MEMORY - 1:
-                rk4_lanes(delta, omega, h, G_3, B_3, P_3, H, D, omega_b, work)
-                accelerations(delta, omega, G_3, B_3, P_3, H, D, work, past[k + 1])
+                rk4_lanes(delta, omega, h, G, B, P_m, H, D, omega_b, work)
+                accelerations(delta, omega, G, B, P_m, H, D, work, past[k + 1])
             else:
-                falkner_lanes(delta, omega, h, past, k % MEMORY, G_3, B_3, P_3, H, D, omega_b, work)
+                falkner_lanes(delta, omega, h, past, k % MEMORY, G, B, P_m, H, D, omega_b, work)
             separation_lanes(delta, counted, now, high, low)
             running = False
             for l in range(lanes):

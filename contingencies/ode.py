@@ -6,6 +6,7 @@ severity, starts every clearing instant from it, and runs many post-clearing leg
 compiled RK4 (`contingencies.kernels`). Both drive the swing field of `contingencies.swing`.
 """
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -143,15 +144,15 @@ class FastODE:
 
     def look(self, t_c: Float, values: bool = False) -> Look:
         """What a search sees of clearing instants (m,) in order; the values of negative margins are always right."""
-        from contingencies.multistep import watch
+        return look_together([self], np.asarray(t_c, dtype=float)[None])[0]
 
-        ops, t_c = self.operators, np.ascontiguousarray(t_c, dtype=float)
+    def cleared(self, t_c: Float) -> tuple[Float, Float]:
+        """States (m, 2 n) at clearing instants (m,) in order, and the largest separations (m,) until then, rad."""
+        from contingencies.multistep import cleared
+
+        ops = self.operators
         leg = self._leg_until(float(t_c[-1]))
-        peaks, swings, lost = watch(
-            t_c, ops.window.t_f, ops.window.T, self.step, ops.max_separation, ops.counted_machines,
-            *leg, *self._phases, ops.H, ops.D, ops.omega_b,
-        )  # fmt: skip
-        return Look(peaks - ops.max_separation, swings - ops.max_separation, lost)
+        return cleared(t_c, ops.window.t_f, self.step, *leg, *self._phases[:3], ops.H, ops.D, ops.omega_b)
 
     def states(self, t_c: Float, t: Float) -> Float:
         """States (m, k, 2 n) at times t (k,) for ordered clearing instants (m,): angles, then speeds."""
@@ -179,6 +180,27 @@ class FastODE:
 
         ops = self.operators
         sample_cleared(t_c, t, self.step, events, *self._phases[3:], ops.H, ops.D, ops.omega_b, out)
+
+
+def look_together(odes: Sequence[FastODE], t_c: Float) -> Look:
+    """What searches over several severities of one contingency see of clearing instants (s, m), in order in each row.
+
+    What follows the clearing is integrated for all of them together, which fills the lanes.
+    """
+    from contingencies.multistep import watch
+
+    ops, t_c = odes[0].operators, np.ascontiguousarray(t_c, dtype=float)
+    starts = [ode.cleared(instants) for ode, instants in zip(odes, t_c, strict=True)]
+    states, reached = (np.concatenate(parts) for parts in zip(*starts, strict=True))
+    peaks, swings, lost = watch(
+        t_c.ravel(), ops.window.T, odes[0].step, ops.max_separation, ops.counted_machines,
+        states, reached, *odes[0]._phases[3:], ops.H, ops.D, ops.omega_b,
+    )  # fmt: skip
+    return Look(
+        peaks.reshape(t_c.shape) - ops.max_separation,
+        swings.reshape(*t_c.shape, -1) - ops.max_separation,
+        lost.reshape(t_c.shape),
+    )
 
 
 def scenario_states(operators: PhaseOperators, alpha: Float, t_c: Float, t: Float) -> Float:

@@ -12,15 +12,16 @@ from typing import Literal
 import numpy as np
 
 from contingencies.errors import SolverError, UsageError
+from contingencies.looks import Look
 from contingencies.network import Float
 from contingencies.operators import PhaseOperators
-from contingencies.search import SPARING, Plan, Source, first_crossing
+from contingencies.search import SPARING, Plan, Source, Vicinity, first_crossing, run_together
 from contingencies.stability import CCT, Boundary, boundary_of, cct_of, check_scenario
 from contingencies.trajectories import Trajectory
 
 Reference = Literal["strict", "fast", "dae"]
 Protocol = Literal["bounded", "paper"]
-NEAR_POINTS = 15  # from a bracket of milliseconds three rounds reach the tolerance
+NEAR_POINTS = 7  # a bookkept round costs as much as seven trajectories in full lanes
 SECTION_POINTS = 23  # that many margins fill the lanes of the compiled integrator, and two rounds reach the tolerance
 
 
@@ -128,18 +129,28 @@ def reference_margin(operators: PhaseOperators, alpha: float, t_c: float, refere
     return float(look.margin[0])
 
 
-def reference_near(operators: PhaseOperators, alpha: Float, first: Float, last: Float, spacing: float) -> Boundary:
-    """Hard CCT of the fast ODE over severities (m,) within clearing instants from `first` to `last` (m,), s.
+def reference_near(operators: PhaseOperators, alpha: Float, near: Vicinity) -> Boundary:
+    """Hard CCT of the fast ODE over severities (m,), looked for where it is expected."""
+    from contingencies.ode import FastODE, look_together
 
-    Nothing is looked into between instants `spacing` apart unless stability changes there; the statuses are those of
-    the given instants alone.
-    """
-    plan = Plan(spacing, spacing, NEAR_POINTS)
-    answers = []
-    for value, *window in zip(alpha, first, last, strict=True):
-        crossing = first_crossing(METHODS["fast"].look(operators, float(value)), (window[0], window[1]), plan)
-        answers.append(cct_of(crossing, float(value), operators.window.t_f, "fast"))
+    odes = [FastODE(operators, float(value)) for value in alpha]
+
+    def source(which: np.ndarray, instants: Float, values: bool) -> Look:
+        return look_together([odes[k] for k in which], instants)
+
+    crossings = run_together(near.searches(NEAR_POINTS), source)
+    answers = [
+        cct_of(crossing, float(value), operators.window.t_f, "fast")
+        for value, crossing in zip(alpha, crossings, strict=True)
+    ]
     return boundary_of(answers, "fast")
+
+
+def reference_statuses(operators: PhaseOperators, alpha: Float) -> list[str]:
+    """Statuses of severities (m,) by the fast ODE, for a fraction of the cost of their CCTs."""
+    plan = replace(SPARING.within(operators.max_separation), status_only=True)
+    looks = (METHODS["fast"].look(operators, float(value)) for value in alpha)
+    return [first_crossing(look, operators.window.t_c, plan).status for look in looks]
 
 
 def reference_boundary(

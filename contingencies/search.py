@@ -26,7 +26,7 @@ import numpy as np
 from contingencies.looks import Look, joined, look_of_margins
 from contingencies.network import Float
 from contingencies.roots import Ask, Bracket, looks, roots
-from contingencies.stability import CANDIDATE_SPACING_S, Crossing, Margins
+from contingencies.stability import CANDIDATE_SPACING_S, TAU_ROOT_S, Crossing, Margins
 
 RESOLUTION_S = 5e-4  # stable and unstable intervals wider than this are found
 SPACING_S = 3e-3  # of the first scan, where a trajectory costs little: every wider interval is met by it
@@ -51,6 +51,7 @@ class Plan:
     points_per_call: int = 1  # where many margins cost as much as one, roots are found with so many at a time
     safe: float = -0.5 * math.pi  # rad, a margin below which no separation is suspicious
     intervals: bool = False  # whether every edge is refined to a root, or only the first crossing
+    status_only: bool = False  # whether the status is all that is wanted: the crossing is left at the scan's spacing
 
     @classmethod
     def paper(cls, **options: Any) -> "Plan":
@@ -61,11 +62,19 @@ class Plan:
         """The same for a largest separation of stable trajectories, rad."""
         return replace(self, safe=(SAFE_PART - 1.0) * max_separation)
 
-    def scan(self, first: float, last: float) -> Float:
-        """The instants of the first look, with slopes at both ends of the window, s."""
+    def scan(self, first: float, last: float, guess: float | None = None) -> Float:
+        """The instants of the first look, with slopes at both ends of the window and a ladder about a guess, s."""
         closer = self.resolution < self.spacing and last - first > 4 * self.resolution
         inner = [first + self.resolution, last - self.resolution] if closer else []
+        if guess is not None:
+            inner = [rung for rung in self._ladder(guess).flat if first < rung < last]
         return np.union1d(_evenly(first, last, self.spacing), inner)
+
+    def _ladder(self, guess: float) -> Float:
+        """Instants on either side of a guess, s: in the innermost three cells one round reaches a root, beyond two."""
+        parts = self.points_per_call + 1
+        rungs = np.cumsum([0.5 * parts, parts, parts**2])
+        return guess + 0.99 * TAU_ROOT_S * rungs * np.array([[-1.0], [1.0]])  # rounding must not cost a round
 
 
 SPARING = Plan(spacing=1e-2)  # where a trajectory costs much: the paper's grid, looked into by the same rules
@@ -119,24 +128,48 @@ def run_together(
     return [found[which] for which in range(len(searches))]
 
 
-def search(window: tuple[float, float], plan: Plan) -> Search:
-    """The search over a window of clearing instants: yields what it asks for, is sent looks, returns what it found."""
-    t_c = plan.scan(*window)
+def search(window: tuple[float, float], plan: Plan, guess: float | None = None) -> Search:
+    """The search over a window of clearing instants: yields what it asks for, is sent looks, returns what it found.
+
+    A `guess` of the crossing, s, saves rounds where it is good and costs none where it is not.
+    """
+    t_c = plan.scan(*window, guess)
     look = yield from looks(Ask(t_c))
     while (new := instants_to_add(t_c, look, plan)).size:
+        if plan.status_only and (look.margin >= 0).any():
+            break
         more = yield from looks(Ask(new))
         order = np.argsort(np.concatenate([t_c, new]), kind="stable")
         t_c, look = np.concatenate([t_c, new])[order], joined([look, more], order)
     unstable = look.margin >= 0
     changes = np.flatnonzero(unstable[1:] != unstable[:-1])
     wanted = changes if plan.intervals else changes[:1]
-    if unstable[0] and not plan.intervals:
+    if plan.status_only or (unstable[0] and not plan.intervals):
         wanted = changes[:0]  # no first crossing to refine
     edges = 0.5 * (t_c[changes] + t_c[changes + 1])
     edges[: len(wanted)] = yield from roots(
         [Bracket(*t_c[k : k + 2].tolist(), *look.margin[k : k + 2].tolist()) for k in wanted], plan.points_per_call
     )
     return _answer(window, edges, bool(unstable[0]), plan.resolution)
+
+
+@dataclass(frozen=True, eq=False)
+class Vicinity:
+    """Where the crossings of several severities (m,) are looked for, when it is about known where they are."""
+
+    first: Float  # (m,) s, clearing instants
+    last: Float  # (m,) s
+    spacing: float = math.inf  # of the instants looked at, s; nothing is looked into between those of one stability
+    guess: Float | None = None  # (m,) s, NaN where there is none
+
+    def searches(self, points_per_call: int) -> list[Search]:
+        """The search of every severity; its status is that of the given instants alone."""
+        plan = Plan(self.spacing, self.spacing, points_per_call)
+        guesses = np.full(len(self.first), np.nan) if self.guess is None else self.guess
+        return [
+            search((float(first), float(last)), plan, float(guess) if np.isfinite(guess) else None)
+            for first, last, guess in zip(self.first, self.last, guesses, strict=True)
+        ]
 
 
 def _answer(window: tuple[float, float], edges: Float, starts_unstable: bool, resolution: float) -> Crossing:

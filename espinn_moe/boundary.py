@@ -13,7 +13,7 @@ import numpy as np
 from contingencies.looks import Look, look_of_margins
 from contingencies.network import Float
 from contingencies.operators import PhaseOperators
-from contingencies.search import SPARING, Plan, run_together, search
+from contingencies.search import SPARING, Vicinity, run_together, search
 from contingencies.stability import Boundary, Crossing, boundary_of, cct_of, check_scenario
 from espinn_moe.margins import (
     BATCH_VALUES,
@@ -71,21 +71,15 @@ def learned_boundary(
     return boundary_of_probe(probe, alpha, f"learned-{rule.kind}", report)
 
 
-def learned_near(
-    surrogate: Surrogate, alpha: Float, first: Float, last: Float, spacing: float, member: int = 0
-) -> Boundary:
-    """The learned hard boundary within clearing instants from `first` to `last` (m,), s, looked at `spacing` apart.
-
-    The statuses are those of the given instants alone: what lies outside is not looked at.
-    """
+def learned_near(surrogate: Surrogate, alpha: Float, near: Vicinity, member: int = 0) -> Boundary:
+    """The learned hard boundary over severities (m,), looked for where it is expected."""
     alpha = checked_severities(surrogate.members[member], alpha)
     margins = _direct_margins(surrogate, alpha, member)
 
     def source(row: np.ndarray, instants: Float, values: bool) -> Look:
         return look_of_margins(margins(row, instants))
 
-    windows = list(zip(first.tolist(), last.tolist(), strict=True))
-    crossings = run_together([search(window, Plan(spacing, spacing, NEAR_POINTS)) for window in windows], source)
+    crossings = run_together(near.searches(NEAR_POINTS), source)
     return _answers(crossings, alpha, surrogate.members[member].window.t_f, "learned-hard")
 
 

@@ -32,7 +32,7 @@ from espinn_moe.head import (
     Codes,
     Head,
 )
-from espinn_moe.readout import Readout
+from espinn_moe.readout import Readout, row_function
 
 FORMAT = "cct-condition-head/1"
 BLOCK = 4096  # rows per numpy block: hidden layers stay in the second-level cache
@@ -155,14 +155,15 @@ class ConditionHead:
         return [given.get(axis.name, own) for axis, own in zip(self.axes, self.own, strict=True)]
 
     @cached_property
-    def _hot(self) -> tuple[list[tuple[float, float, float, float]], Any, Any, Any]:
-        """Limits and scaling of each condition, and the networks."""
+    def _hot(self) -> tuple[list[tuple[float, float, float, float]], Any, Any]:
+        """Limits and scaling of each condition, the edge, and CCT with the usual error where that is known."""
         limits = [(a.low, a.high, 2.0 / (a.high - a.low), -(a.high + a.low) / (a.high - a.low)) for a in self.axes]
-        return limits, self.edge.one, self.root.one, None if self.spread is None else self.spread.one
+        known = [self.root] if self.spread is None else [self.root, self.spread]
+        return limits, row_function([self.edge]), row_function(known)
 
     def bounded(self, alpha: float, values: Any = None) -> tuple[float | None, str, float | None]:
         """CCT in s (None unless finite), status, and bound in s, at one severity and point (d,)."""
-        limits, edge, root, spread = self._hot
+        limits, edge, root = self._hot
         low, high = self.severity
         inside = low <= alpha <= high
         x = []
@@ -173,20 +174,19 @@ class ConditionHead:
             if not all(map(math.isfinite, (alpha, *x))):
                 raise UsageError(f"alpha = {alpha} or a condition is not a finite number; give finite numbers.")
             return None, "out-of-domain", None
-        alpha_e = edge(np.array(x))
+        alpha_e = edge(x)[0]
         distance = alpha - alpha_e
         if -self.band < distance < self.band:
             return None, "uncertain", None
         if distance < 0.0:
             return None, "right-censored", None
         x += (math.sqrt(distance), alpha_e)
-        inputs = np.array(x)
-        cct = root(inputs)
+        cct, *spread = root(x)
         if cct <= self.window[0]:
             return None, "left-censored", None
         bound = self.bounds[bisect_right(self.distances, distance)] if self.bounds else None
-        if spread is not None and bound is not None:
-            bound = bound * math.exp(spread(inputs)) + self.gap_s
+        if spread and bound is not None:
+            bound = bound * math.exp(spread[0]) + self.gap_s
         return min(cct, self.window[1]), "finite", bound
 
     def answer(self, alpha: float, values: Any = None) -> tuple[float | None, str]:

@@ -13,7 +13,16 @@ import numpy as np
 
 from espinn_moe.head import Array, Head, Segment, TanhReadout
 from espinn_moe.head_pieces import fit_interval
-from espinn_moe.head_samples import BoundaryOf, Closer, Report, Samples, SpentError, bisect_edges, runs_of
+from espinn_moe.head_samples import (
+    BoundaryOf,
+    Closer,
+    Report,
+    Samples,
+    SpentError,
+    ask_last_margins,
+    bisect_edges,
+    runs_of,
+)
 from espinn_moe.head_series import NODES, TOLERANCE_S
 from espinn_moe.head_settle import settle
 
@@ -73,6 +82,7 @@ def fit_head(
     samples = Samples(boundary, report, closer=closer)
     if closer is not None:
         samples.ask(np.linspace(low, high, SCAN)[:: (SCAN - 1) // (COARSE - 1)])
+        ask_last_margins(samples, closer, EDGE_TOLERANCE * (high - low))
     samples.ask(np.linspace(low, high, SCAN))
     trained: TanhReadout | None = None
     if network is not None:

@@ -8,7 +8,7 @@ import numpy as np
 from contingencies.stability import TAU_ROOT_S
 from espinn_moe.head import Array, Segment, Series
 from espinn_moe.head_samples import Run, Samples
-from espinn_moe.head_series import FEW, NODES, Fit, ask_piece, best_fit, constant, reaching
+from espinn_moe.head_series import FEW, NODES, Fit, best_fit, constant, piece_severities, reaching
 
 MAX_PIECES = 24
 NOISE_FACTOR = 4.0  # the largest of some forty normal deviates stays below it
@@ -24,9 +24,9 @@ def _noise(samples: Samples, low: float, high: float) -> float:
     A root found to a tolerance scatters by it, and no series should be split to follow that.
     """
     width, scatter = high - low, []
-    for place in (0.27, 0.52, 0.77):
-        stretch = low + width * (place + 1e-3 * np.linspace(-0.5, 0.5, 9))
-        samples.ask(stretch)
+    stretches = low + width * (np.array([[0.27], [0.52], [0.77]]) + 1e-3 * np.linspace(-0.5, 0.5, 9))
+    samples.ask(np.concatenate([stretches.ravel(), piece_severities(low, high, FEW)]))  # what is asked next, too
+    for stretch in stretches:
         alpha, cct = samples.within(stretch[0], stretch[-1])
         if alpha.size >= 6:
             x = (alpha - alpha.mean()) / width * 2e3
@@ -89,7 +89,7 @@ def _find_kink(alpha: Array, cct: Array) -> float | None:
 def _piece(samples: Samples, low: float, high: float, seed: int, tolerance: float) -> Fit | None:
     """The best series of a piece, from few samples where they suffice; None when one of them is not finite."""
     for nodes in (FEW, NODES):
-        ask_piece(samples, low, high, nodes)
+        samples.ask(piece_severities(low, high, nodes))
         if not samples.all_finite(low, high):
             return None
         fit = best_fit(samples, low, high, seed)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from contingencies.search import Vicinity
 from espinn_moe.head import Array
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ EDGE_S = 0.02  # before the last clearing instant, where the boundary is beside 
 class Closer:
     """How a source answers without searching the whole clearing window."""
 
-    near: Callable[[Array, Array, Array, float], "Boundary"]  # severities, first and last instants (m,), spacing, s
+    near: Callable[[Array, Vicinity], "Boundary"]  # severities (m,), where their crossings are expected
     last_margin: Callable[[Array], Array]  # severities (m,) -> margins at the last clearing instant, rad
     window: tuple[float, float]  # clearing instants, s
     sections: int  # severities of a round that looks for an edge
@@ -98,16 +99,33 @@ class Samples:
         beyond = BEYOND_S + BEYOND_PART * apart
         first = np.clip(np.where(alike, np.minimum(left, right) - beyond, closer.window[0]), *closer.window)
         last = np.clip(np.where(alike, np.maximum(left, right) + beyond, closer.window[1]), *closer.window)
+        guess = np.where(alike, self._interpolated(new, after), np.nan)
         cct, status = np.full(new.size, np.nan), np.full(new.size, "", dtype="<U14")
         for chosen, spacing in ((alike & (first < last), np.inf), (censored, SPARSE_S)):
             if chosen.any():
-                found = closer.near(new[chosen], first[chosen], last[chosen], spacing)
+                where = Vicinity(first[chosen], last[chosen], spacing, guess[chosen])
+                found = closer.near(new[chosen], where)
                 cct[chosen], status[chosen] = found.cct, found.status
         unexpected = np.where(alike, status != "finite", status != known[after])
         if unexpected.any():
             found = self._boundary(new[unexpected])
             cct[unexpected], status[unexpected] = found.cct, found.status
         return cct, status.tolist()
+
+    def _interpolated(self, new: Array, after: np.ndarray) -> Array:
+        """CCTs (m,) of severities (m,) by the cubics through the two samples on either side of each, s.
+
+        NaN where one of them has no number. `after` is the first sample beyond each severity.
+        """
+        if self.alpha.size < 4:
+            return np.full(new.size, np.nan)
+        around = np.clip(after - 2, 0, self.alpha.size - 4)[:, None] + np.arange(4)
+        alpha, cct = self.alpha[around], self.cct[around]
+        guess = np.zeros(new.size)
+        for k in range(4):
+            others = np.delete(alpha, k, axis=1)
+            guess += cct[:, k] * np.prod((new[:, None] - others) / (alpha[:, k, None] - others), axis=1)
+        return guess
 
     def within(self, low: float, high: float) -> tuple[Array, Array]:
         """Finite samples of an interval."""
@@ -136,7 +154,7 @@ def bisect_edges(samples: Samples, resolution: float) -> None:
     Many changes are located less closely: half of the severities that are left stay for what lies between them.
     """
     if samples.closer is not None:
-        _ask_last_margins(samples, samples.closer, resolution)
+        ask_last_margins(samples, samples.closer, resolution)
     changes = sum(before != after for before, after in pairwise(samples.status))
     rounds = samples.left // (2 * changes) if changes else 0
     for _ in range(rounds):
@@ -152,7 +170,7 @@ def bisect_edges(samples: Samples, resolution: float) -> None:
         samples.ask(np.array(middles))
 
 
-def _ask_last_margins(samples: Samples, closer: Closer, resolution: float) -> None:
+def ask_last_margins(samples: Samples, closer: Closer, resolution: float) -> None:
     """Ask on both sides of every edge of right-censoring at which the last clearing instant becomes unstable."""
     edges: list[float] = []
     for k, pair in enumerate(pairwise(samples.status)):
@@ -172,7 +190,7 @@ def _ask_last_margins(samples: Samples, closer: Closer, resolution: float) -> No
         raise SpentError
     if alpha.size:
         last = np.full(alpha.size, closer.window[1])
-        found = closer.near(alpha, np.maximum(last - EDGE_S, closer.window[0]), last, np.inf)
+        found = closer.near(alpha, Vicinity(np.maximum(last - EDGE_S, closer.window[0]), last, guess=last))
         known = np.array(found.status) != "left-censored"  # of those instants: the boundary is farther away
         samples.add(alpha[known], found.cct[known], [status for status in found.status if status != "left-censored"])
         samples.ask(alpha[~known], in_full=True)

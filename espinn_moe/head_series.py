@@ -23,12 +23,10 @@ def chebyshev_nodes(n: int) -> Array:
     return nodes
 
 
-def ask_piece(samples: Samples, low: float, high: float, nodes: int) -> None:
-    """Samples of one piece: dense where any of the coordinates wants them."""
+def piece_severities(low: float, high: float, nodes: int) -> Array:
+    """Severities to ask for one piece: dense where any of the coordinates wants them."""
     width, x = high - low, chebyshev_nodes(nodes)
-    samples.ask(
-        np.unique(np.clip(np.concatenate([low + width * x, low + width * x**2, high - width * x**2]), low, high))
-    )
+    return np.unique(np.clip(np.concatenate([low + width * x, low + width * x**2, high - width * x**2]), low, high))
 
 
 def _series(coordinate: Coordinate, edge: float, low: float, high: float) -> Series:

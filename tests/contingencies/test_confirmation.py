@@ -5,6 +5,7 @@ from contingencies.confirmation import confirmed_boundaries, confirmed_cct
 from contingencies.library import load_contingency
 from contingencies.operators import compile_contingency
 from contingencies.references import reference_cct, reference_near
+from contingencies.search import Vicinity
 from contingencies.stability import CCT
 
 
@@ -34,6 +35,6 @@ def test_a_fault_that_is_always_survived_is_confirmed_as_such(operators):
 def test_a_crossing_is_found_within_given_instants_and_nowhere_else(operators):
     cct = reference_cct(operators, 0.9, "fast").cct
     first, last = np.array([cct - 5e-3, cct - 9e-3]), np.array([cct + 7e-3, cct - 1e-3])
-    near = reference_near(operators, np.array([0.9, 0.9]), first, last, np.inf)
+    near = reference_near(operators, np.array([0.9, 0.9]), Vicinity(first, last))
     assert near.status == ("finite", "right-censored")
     assert near.cct[0] == pytest.approx(cct, abs=2e-6)

@@ -9,12 +9,20 @@ from benchmarks.campaigns.crossings import brute_force, drawn_cases, missed, wro
 from contingencies.dae import DAE
 from contingencies.errors import SolverError
 from contingencies.library import load_contingency
-from contingencies.looks import look_of_samples
+from contingencies.looks import look_of_margins, look_of_samples
 from contingencies.multistep import falkner_coefficients
-from contingencies.ode import FastODE
+from contingencies.ode import FastODE, look_together
 from contingencies.operators import compile_contingency
-from contingencies.references import METHODS, reference_cct
-from contingencies.search import RESOLUTION_S, SPARING, Plan, crossing_of_margins, first_crossing
+from contingencies.references import METHODS, reference_cct, reference_statuses
+from contingencies.search import (
+    RESOLUTION_S,
+    SPARING,
+    Plan,
+    Vicinity,
+    crossing_of_margins,
+    first_crossing,
+    run_together,
+)
 from tests.cases import compile_text
 
 WHOLE = (0.0, 1.0)
@@ -43,6 +51,22 @@ def test_the_search_finds_a_single_crossing_wherever_it_is(root, points):
     assert crossing.status == "finite"
     assert crossing.t_c == pytest.approx(root, abs=2e-6)
     assert not crossing.restabilises
+
+
+@given(st.floats(0.011, 0.989), st.floats(-0.1, 0.1) | st.floats(-1e-5, 1e-5) | st.just(np.nan))
+def test_a_guess_of_the_crossing_saves_rounds_and_changes_nothing_else(root, off):
+    asked = []
+
+    def source(which, instants, values):
+        asked.append(instants.shape)
+        return look_of_margins(np.where(instants < root, -1.0, 1.0))
+
+    near = Vicinity(np.array([0.0]), np.array([1.0]), guess=np.array([root + off]))
+    crossing = run_together(near.searches(7), source)[0]
+    assert crossing.status == "finite"
+    assert crossing.t_c == pytest.approx(root, abs=1e-6)
+    if abs(off) < 3e-6:
+        assert len(asked) == 2
 
 
 @given(st.floats(0.02, 0.5), st.floats(0.0101, 0.3), st.floats(0.001, 0.1), st.sampled_from([1, 16]))
@@ -178,3 +202,24 @@ def test_no_interval_of_half_a_millisecond_is_missed_on_drawn_contingencies():
         )
         assert not missed(t_c, unstable, answer), case.operators.name
         assert not wrong_restabilises(unstable, answer), case.operators.name
+
+
+def test_statuses_alone_are_those_of_the_whole_search():
+    operators = compile_contingency(load_contingency("ieee30-line-3-4-restore"))
+    alpha = np.linspace(0.05, 1.0, 20)
+    assert reference_statuses(operators, alpha) == [reference_cct(operators, each).status for each in alpha]
+    assert set(reference_statuses(operators, alpha)) == {"finite", "right-censored"}
+
+
+def test_severities_that_are_simulated_together_are_seen_as_each_alone():
+    operators = compile_contingency(load_contingency("ieee14-line-4-5-remove"))
+    odes = [FastODE(operators, alpha) for alpha in (0.3, 0.9, 1.0)]
+    t_c = np.array([[0.4, 0.9, 1.1], [0.6, 1.02, 1.03], [0.5, 0.7, 1.0]])
+    together = look_together(odes, t_c)
+    for k, ode in enumerate(odes):
+        alone = ode.look(t_c[k])
+        np.testing.assert_array_equal(together.margin[k] >= 0, alone.margin >= 0)
+        # Steps are as long as the earliest clearing instant of the lanes wants.
+        stable = alone.margin < 0
+        np.testing.assert_allclose(together.margin[k][stable], alone.margin[stable], atol=1e-6)
+        np.testing.assert_allclose(together.swings[k][stable], alone.swings[stable], atol=1e-3)

@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 from contingencies.errors import UsageError
 from contingencies.ode import FastODE
 from contingencies.references import reference_boundary
+from contingencies.search import Vicinity
 from contingencies.stability import candidates
 from espinn_moe.boundary import learned_boundary, learned_near, margin_map, ode_boundary
 from espinn_moe.margins import HARD, SMOOTH, MarginProbe, MarginRule, hard_margin, sample_times, smooth_margin
@@ -189,4 +190,4 @@ def test_a_trajectory_that_is_decided_need_not_be_followed():
 def test_a_contingency_without_any_finite_severity_is_asked_nothing():
     surrogate = create_model("moe-chained", [operators_of("ieee30-bus-7-remove-4-6")], width=8, expert_width=6)
     nothing = np.empty(0)
-    assert learned_near(surrogate, nothing, nothing, nothing, 0.02).alpha.size == 0
+    assert learned_near(surrogate, nothing, Vicinity(nothing, nothing, 0.02)).alpha.size == 0

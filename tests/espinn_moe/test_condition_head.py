@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from contingencies.stability import Boundary
 from espinn_moe.condition_bounds import calibrated, draw_answered, draw_rows, with_band, with_gap, with_spread
 from espinn_moe.condition_head import ConditionHead, read_head
 from espinn_moe.condition_head_fit import Domain, HeadBudget, PointSource, fit_condition_head, lowest_edges
+from espinn_moe.readout import Readout, row_function
 
 torch.set_num_threads(1)
 AXES = (Axis("load", 0.8, 1.2), Axis("generation.2", 10.0, 70.0, "MW"))
@@ -212,3 +214,18 @@ def test_the_gap_between_references_widens_every_bound_by_as_much():
         again = read_head(wide.to_bytes())
         assert isinstance(again, ConditionHead) and again.to_bytes() == wide.to_bytes()
         assert again.bounded(0.95, (1.15, 30.0)) == wide.bounded(0.95, (1.15, 30.0))
+
+
+@pytest.mark.parametrize("depths", [(1,), (2,), (2, 2), (2, 3, 1)])
+def test_networks_answer_a_single_row_as_they_answer_many(depths):
+    random = np.random.default_rng(sum(depths))
+
+    def network(depth):
+        sizes = [4, *random.integers(2, 9, depth), 1]
+        weights = tuple(random.normal(size=pair) for pair in pairwise(sizes))
+        return Readout(weights, tuple(random.normal(size=size) for size in sizes[1:]))
+
+    networks, rows = [network(depth) for depth in depths], random.normal(size=(20, 4))
+    together = row_function(networks)
+    many = np.stack([each(rows) for each in networks], axis=1)
+    np.testing.assert_allclose([together(row.tolist()) for row in rows], many, atol=1e-12)

@@ -11,7 +11,7 @@ domain too, with the fast ODE, whose whole clearing window is searched there.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -22,7 +22,8 @@ from contingencies.confirmation import confirmed_boundaries
 from contingencies.errors import UsageError
 from contingencies.operator_family import OperatorFamily
 from contingencies.operators import PhaseOperators
-from contingencies.references import reference_boundary
+from contingencies.references import reference_boundary, reference_statuses
+from contingencies.search import Vicinity
 from contingencies.stability import Boundary
 from espinn_moe.condition_head import AnyHead
 from espinn_moe.head import STATUSES, UNCERTAIN, Array, Head, HeadKind
@@ -118,8 +119,9 @@ def distill_boundary(source: Source, settings: HeadSettings = DEFAULT, report: R
     truth, gap = _strict(operators, asked, settings.protocol, within(report, "asking the strict ODE", asked.size))
     bound = None if reference.bound_s is None else reference.bound_s + gap
     low, high = head.severity
-    looked = reference_boundary(operators, low + (high - low) * (np.arange(LOOKS) + 0.5) / LOOKS, "fast")
-    measured = Measured(reconstruction, reference, errors_against(head, truth), compare_statuses(head, looked))
+    looked = low + (high - low) * (np.arange(LOOKS) + 0.5) / LOOKS
+    statuses = compare_statuses(head, looked, reference_statuses(operators, looked))
+    measured = Measured(reconstruction, reference, errors_against(head, truth), statuses)
     return Distilled(replace(head, error_bound_s=bound), measured, fit.evaluations, truth)
 
 
@@ -144,15 +146,15 @@ def expected_severities(asked: int) -> int:
     return usual + PIECE * max(0, -(-(asked - usual) // PIECE))
 
 
-def compare_statuses(head: Head, truth: Boundary) -> Statuses:
-    """Where a head and a reference have numbers, at the reference's severities."""
-    codes = head.answers(truth.alpha)[1]
+def compare_statuses(head: Head, alpha: Array, truth: Sequence[str]) -> Statuses:
+    """Where a head and a reference with statuses `truth` have numbers, at severities (m,)."""
+    codes, true = head.answers(alpha)[1], np.array(truth)
     status = np.array(STATUSES)[codes]
     return Statuses(
         count=int(codes.size),
         numbers=int((codes == 0).sum()),
-        missed=int((truth.finite & (codes != 0)).sum()),
-        disagreements=int(((status != np.array(truth.status)) & (codes != UNCERTAIN)).sum()),
+        missed=int(((true == "finite") & (codes != 0)).sum()),
+        disagreements=int(((status != true) & (codes != UNCERTAIN)).sum()),
     )
 
 
@@ -169,7 +171,7 @@ def _near_head(head: Head, alpha: Array, boundary: BoundaryOf, closer: Closer | 
         return boundary(alpha)
     cct = head.answers(alpha)[0]
     first, last = (np.clip(cct + step, *closer.window) for step in NEAR_S)
-    found = closer.near(alpha, first, last, np.inf)
+    found = closer.near(alpha, Vicinity(first, last, guess=cct))
     lost = np.flatnonzero(~found.finite)
     if not lost.size:
         return found

@@ -9,6 +9,7 @@ from contingencies.library import Contingency
 from contingencies.network import Float
 from contingencies.operators import PhaseOperators, compile_members
 from contingencies.references import reference_boundary, reference_margin, reference_near
+from contingencies.search import Vicinity
 from contingencies.stability import CANDIDATE_SPACING_S, Boundary
 from espinn_moe.boundary import learned_margins, learned_near
 from espinn_moe.chained import Chained
@@ -22,7 +23,7 @@ from zoo.surrogates import checkpoints
 SPACING_S = (
     2 * CANDIDATE_SPACING_S
 )  # of a surrogate's clearing instants; the gate compares with the reference's own search
-REFERENCE_SECTIONS, SURROGATE_SECTIONS = 12, 48  # margins of a round: one by one, or hardly dearer than one
+REFERENCE_SECTIONS, SURROGATE_SECTIONS = 1, 48  # margins of a round: one by one, or hardly dearer than one
 _last_loaded: dict[str, checkpoints.Loaded] = {}  # by digest, one at most: members of a family follow one another
 
 
@@ -53,7 +54,7 @@ def reference_closer(operators: PhaseOperators) -> Closer:
     """How the fast reference ODE answers near a known crossing."""
     first, last = operators.window.t_c
     return Closer(
-        lambda alpha, first, last, spacing: reference_near(operators, alpha, first, last, spacing),
+        lambda alpha, near: reference_near(operators, alpha, near),
         lambda alpha: np.array([reference_margin(operators, float(value), last) for value in alpha]),
         (first, last),
         sections=REFERENCE_SECTIONS,
@@ -64,7 +65,7 @@ def surrogate_source(surrogate: Surrogate, member: int = 0) -> Source:
     """The learned boundary of a surrogate: its hard CCTs, looked for on a clearing grid."""
     operators = surrogate.members[member]
     closer = Closer(
-        lambda alpha, first, last, spacing: learned_near(surrogate, alpha, first, last, spacing, member),
+        lambda alpha, near: learned_near(surrogate, alpha, near, member),
         lambda alpha: learned_margins(surrogate, alpha, operators.window.t_c[1], member),
         operators.window.t_c,
         sections=SURROGATE_SECTIONS,
@@ -72,8 +73,8 @@ def surrogate_source(surrogate: Surrogate, member: int = 0) -> Source:
     first, last = operators.window.t_c
 
     def boundary(alpha: Float) -> Boundary:
-        starts, ends = np.full(len(alpha), first), np.full(len(alpha), last)
-        return learned_near(surrogate, alpha, starts, ends, SPACING_S, member)
+        everywhere = Vicinity(np.full(len(alpha), first), np.full(len(alpha), last), SPACING_S)
+        return learned_near(surrogate, alpha, everywhere, member)
 
     known = surrogate if isinstance(surrogate, Chained) else None
     return Source(boundary, operators, known, member, closer)
