@@ -118,6 +118,11 @@ class Chained(Surrogate):
 
     # --- one window ---------------------------------------------------------------------------
 
+    def settle_at(self, operators: PhaseOperators, values: Sequence[float], member: int = 0) -> None:
+        """Ask a member at one operating point (d,) wherever no conditions are given; `operators` are those there."""
+        self.own[member] = torch.tensor(list(values), dtype=self.dtype)
+        self.members = tuple(operators if k == member else each for k, each in enumerate(self.members))
+
     def operator(self, phase: int, alpha: Tensor, member: Member, conditions: Tensor | None = None) -> Phase:
         """Operator of a learned phase for rows with severities alpha (...), and conditions (m, d) if the model has."""
         if phase == FAULT_ON:

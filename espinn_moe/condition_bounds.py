@@ -29,19 +29,23 @@ BAND_LEVEL = 0.99  # of the edge's errors: what lies farther from it has the rig
 CHUNK, CHUNKS = 4096, 64  # rows drawn at a time, and how often, to find those that a head answers with a number
 
 
-def draw_rows(head: ConditionHead, count: int, seed: int) -> tuple[Array, Array]:
-    """Severities (m,) and conditions (m, d), uniform over the domain as queries are."""
-    axes = (*head.axes, Axis("severity", *head.severity))
-    drawn = np.random.default_rng(seed).uniform(*limits_of(axes), (count, len(axes)))
+def draw_rows(head: ConditionHead, count: int, seed: int, stretch: float = 1.0) -> tuple[Array, Array]:
+    """Severities (m,) and conditions (m, d), uniform over the domain as queries are.
+
+    With a `stretch` above 1 they are spread farther about its middle and put back on its faces, so that some lie there.
+    """
+    low, high = limits_of((*head.axes, Axis("severity", *head.severity)))
+    reach = 0.5 * (stretch - 1.0) * (high - low)
+    drawn = np.clip(np.random.default_rng(seed).uniform(low - reach, high + reach, (count, len(low))), low, high)
     return drawn[:, -1], drawn[:, :-1]
 
 
-def draw_answered(head: ConditionHead, count: int, seed: int) -> tuple[Array, Array]:
+def draw_answered(head: ConditionHead, count: int, seed: int, stretch: float = 1.0) -> tuple[Array, Array]:
     """As `draw_rows`, those only to which the head answers with a number; fewer where it hardly ever does."""
     rng = np.random.default_rng(seed)
     alpha, conditions = np.empty(0), np.empty((0, len(head.axes)))
     for _ in range(CHUNKS):
-        severities, points = draw_rows(head, CHUNK, int(rng.integers(2**31)))
+        severities, points = draw_rows(head, CHUNK, int(rng.integers(2**31)), stretch)
         answered = head.answers(severities, points)[1] == 0
         alpha = np.concatenate([alpha, severities[answered]])
         conditions = np.concatenate([conditions, points[answered]])

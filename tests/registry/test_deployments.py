@@ -42,6 +42,7 @@ def test_the_same_head_distilled_twice_is_one_row(zoo: Zoo) -> None:
         (measured(max_s=11e-3), "maximum error"),
         (measured(disagreements=2), "status was wrong at 2 of 12"),
         (measured(count=0), "not measured"),
+        (replace(measured(), reference=measured(mae_s=2.1e-3).reference), "against the fast ODE at 12"),
     ],
 )
 def test_a_head_beyond_the_gate_is_refused_unless_forced_with_a_reason(zoo: Zoo, errors, objection: str) -> None:

@@ -113,6 +113,28 @@ def test_the_sensitivity_of_a_surrogate_names_every_condition(home):
     assert {row["condition"] for row in found["changes"]} == {"severity", "load", "generation.2"}
 
 
+def test_the_boundary_of_a_surrogate_moves_with_the_point(home):
+    def shown(*at):
+        asked = ("boundary", NAME, "--alpha", "0.95", "--checkpoint", "1", "--reference", "fast", *at, "--json")
+        return json.loads(run(home, *asked))["rows"][0]
+
+    heavy = shown("--at", "load=1.08")
+    truth = json.loads(run(home, "reference-cct", NAME, "--alpha", "0.95", "--at", "load=1.08", "--json"))
+    assert heavy["true_cct_s"] == pytest.approx(truth["cct_s"], abs=1e-6)
+    found = json.loads(
+        run(home, "sensitivity", NAME, "--alpha", "0.95", "--at", "load=1.08", "--checkpoint", "1", "--json")
+    )
+    assert heavy["cct_s"] == pytest.approx(found["cct_s"], abs=1e-5)
+    assert abs(shown()["true_cct_s"] - heavy["true_cct_s"]) > 1e-3
+
+
+def test_certificates_hold_at_a_point_too(home):
+    asked = ("certify", NAME, "--alpha", "0.95", "--checkpoint", "1", "--reference", "fast", "--at", "load=1.08")
+    row = json.loads(run(home, *asked, "--json"))["certificates"][0]
+    assert abs(row["error"]) <= row["bound"]
+    assert row["estimate"] == pytest.approx(row["error"], rel=0.2, abs=2e-5)
+
+
 def test_a_family_over_conditions_is_trained_together_and_grows_by_an_expert(home):
     both = ("--contingency", NAME, "--contingency", OTHER)
     trained = json.loads(run(home, "train-moe", *both, "--steps", "3", "--no-mlflow", "--json"))

@@ -9,6 +9,7 @@ from contingencies.tables import counted, csv_text
 from zoo.commands.options import (
     ROW_NUMBER,
     alpha_option,
+    at_option,
     csv_option,
     file_option,
     json_option,
@@ -36,13 +37,17 @@ reference_option = click.option(
 )
 
 
-def load_surrogate(name: str, checkpoint: int | None, home: str, registry: str | None) -> "tuple[Loaded, int]":
-    """The surrogate of a checkpoint and the checkpoint's number."""
+def load_surrogate(
+    name: str, checkpoint: int | None, home: str, registry: str | None, at: tuple[str, ...] = ()
+) -> "tuple[Loaded, int]":
+    """The surrogate of a checkpoint, at an operating point if one is given, and the checkpoint's number."""
+    from contingencies.points import parse_at
     from registry.query import Registry
     from zoo.facade.learning import load_checkpoint
 
+    given = parse_at(at)
     with Registry.open(home, registry) as opened:
-        return load_checkpoint(name, checkpoint, opened)
+        return load_checkpoint(name, checkpoint, opened, given)
 
 
 def _required_ms(name: str, home: str, registry: str | None) -> float | None:
@@ -59,6 +64,7 @@ def _required_ms(name: str, home: str, registry: str | None) -> float | None:
 @click.argument("name")
 @checkpoint_option
 @severities_option
+@at_option
 @click.option("--margin", type=click.Choice(["smooth", "hard"]), help="Default: the surrogate's own.")
 @reference_option
 @click.option("--dae", is_flag=True, help="Also simulate the full network, at 21 of the severities at most.")
@@ -70,6 +76,7 @@ def boundary(
     name: str,
     checkpoint: int | None,
     alphas: tuple[str, ...],
+    at: tuple[str, ...],
     margin: Any,
     reference: "Reference",
     dae: bool,
@@ -88,7 +95,7 @@ def boundary(
     from zoo.facade.learning import LearnedBoundary, severities_of
     from zoo.judging.assessment import assess_boundary
 
-    loaded, number = load_surrogate(name, checkpoint, home, registry)
+    loaded, number = load_surrogate(name, checkpoint, home, registry, at)
     severities = severities_of(loaded, given)
     rule = None if margin is None else MarginRule(margin)
     with progress(name) as display:
@@ -110,7 +117,8 @@ def boundary(
             ]
         print_json(report)
         return
-    click.echo(f"{name}  {loaded.model}  checkpoint {number}  {assessment.rule.kind} margin")
+    where = f"  at {', '.join(at)}" if at else ""
+    click.echo(f"{name}  {loaded.model}  checkpoint {number}{where}  {assessment.rule.kind} margin")
     _print_boundary(assessment, rows)
 
 

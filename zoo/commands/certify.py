@@ -14,7 +14,7 @@ from zoo.commands.boundary import (
     reference_option,
     severities_option,
 )
-from zoo.commands.options import csv_option, file_option, json_option, parse_severities, registry_options
+from zoo.commands.options import at_option, csv_option, file_option, json_option, parse_severities, registry_options
 from zoo.commands.output import check_csv, check_figure, print_json, write_csv
 from zoo.commands.progress import progress
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @click.argument("name")
 @checkpoint_option
 @severities_option
+@at_option
 @reference_option
 @click.option("--plot", type=file_option, help="Write errors, estimates and bounds (PNG, SVG or PDF).")
 @csv_option("one row per severity")
@@ -36,6 +37,7 @@ def certify(
     name: str,
     checkpoint: int | None,
     alphas: tuple[str, ...],
+    at: tuple[str, ...],
     reference: "Reference",
     plot: Path | None,
     csv_file: str | None,
@@ -58,7 +60,7 @@ def certify(
     from zoo.facade.learning import severities_of
     from zoo.judging.certificates import certificate_summary, certify_boundary
 
-    loaded, number = load_surrogate(name, checkpoint, home, registry)
+    loaded, number = load_surrogate(name, checkpoint, home, registry, at)
     severities = severities_of(loaded, given)
     with progress(name) as display:
         rows = certify_boundary(loaded.surrogate, severities, loaded.member, reference, display)
@@ -78,7 +80,8 @@ def certify(
             {"contingency": name, "model": loaded.model, "checkpoint": number} | summary | {"certificates": plain}
         )
         return
-    click.echo(f"{name}  {loaded.model}  checkpoint {number}")
+    where = f"  at {', '.join(at)}" if at else ""
+    click.echo(f"{name}  {loaded.model}  checkpoint {number}{where}")
     _print_certificates(rows, summary)
 
 

@@ -29,6 +29,9 @@ def head_report(row: "HeadRecord") -> dict[str, Any]:
         "error_bound_s": row.error_bound_s,
         "reconstruction_mae_s": row.errors["reconstruction"]["mae_s"],
         "reconstruction_max_s": row.errors["reconstruction"]["max_s"],
+        "reference_severities": row.errors["reference"]["count"],
+        "reference_mae_s": row.errors["reference"]["mae_s"],
+        "reference_max_s": row.errors["reference"]["max_s"],
         "strict_severities": row.strict_count,
         "strict_mae_s": row.strict_mae_s,
         "strict_max_s": row.strict_max_s,
@@ -50,13 +53,18 @@ def _head_line(report: dict[str, Any]) -> str:
         source += f" ({report['model']}{newest})"
     finite = [f"{i['from']:.4f}..{i['to']:.4f}" for i in report["intervals"] if i["status"] == "finite"]
     mean, largest = (_milliseconds(report[key]) for key in ("strict_mae_s", "strict_max_s"))
+    over = ""
+    if report["kind"] == "conditions":  # the strict ODE is asked at few points of a domain of many dimensions
+        fast = [_milliseconds(report[key]) for key in ("reference_mae_s", "reference_max_s")]
+        rows = f"{report['reference_severities']} points of its domain"
+        over = f"  against the fast ODE: mean {fast[0]}, max {fast[1]} ({rows})"
     bound = report["error_bound_s"]
     promise = "no bound" if bound is None else f"95 % within +- {1e3 * bound:.3g} ms"
     return (
         f"head {report['head']}  {report['contingency']} v{report['contingency_version']}  "
         f"{report['kind']} from {source}  finite {', '.join(finite) or 'nowhere'}  "
         f"against the strict ODE: mean {mean}, max {largest} ({severities(report['strict_severities'])}, "
-        f"{report['strict_disagreements']} of other status)  {promise}"
+        f"{report['strict_disagreements']} of other status){over}  {promise}"
     )
 
 

@@ -1,15 +1,19 @@
 """Training a surrogate from Python, and the boundary that a trained one implies."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from numpy.typing import ArrayLike
 
+from contingencies.errors import UsageError
 from contingencies.network import Float
+from contingencies.operators import compile_contingency
+from contingencies.point_networks import point_of
 from contingencies.references import Reference
 from espinn_moe.boundary import checked_severities
+from espinn_moe.chained import Chained
 from registry.query import Registry
 from registry.records import ContingencyRecord
 from registry.store import contingencies as store
@@ -137,14 +141,25 @@ class LearnedBoundary:
         return plot_learned_boundary(self.assessment, picture, required)
 
 
-def load_checkpoint(name: str, checkpoint: int | None = None, registry: Registry | None = None) -> tuple[Loaded, int]:
-    """The surrogate of a checkpoint (default: the newest of `name`) and the checkpoint's number."""
+def load_checkpoint(
+    name: str,
+    checkpoint: int | None = None,
+    registry: Registry | None = None,
+    at: Mapping[str, float] | None = None,
+) -> tuple[Loaded, int]:
+    """The surrogate of a checkpoint (default: the newest of `name`), at an operating point, and its number."""
     torch.set_num_threads(1)
     with opened(registry) as place:
         row = store.find(place.home.database, name)  # asking registers nothing
         stored = find_checkpoint(place.home, row, "latest" if checkpoint is None else str(checkpoint))
-        content = place.home.load_checkpoint(stored)
-        return checkpoints.from_bytes(content, place.home.contingency(row)), stored.id
+        contingency = place.home.contingency(row)
+        point = point_of(contingency, at or {})
+        loaded = checkpoints.from_bytes(place.home.load_checkpoint(stored), contingency)
+    if at:
+        if not isinstance(loaded.surrogate, Chained) or not loaded.surrogate.axes:
+            raise UsageError(f"checkpoint {stored.id} knows no conditions; train one for {name} as it is now.")
+        loaded.surrogate.settle_at(compile_contingency(contingency, point), point.values, loaded.member)
+    return loaded, stored.id
 
 
 def severities_of(loaded: Loaded, alpha: ArrayLike | None = None) -> Float:
@@ -165,6 +180,7 @@ def learned_boundary(
     reference: Reference = "strict",
     registry: Registry | None = None,
     report: Report = silent,
+    at: Mapping[str, float] | None = None,
 ) -> LearnedBoundary:
     """The boundary that a trained surrogate implies, compared with the reduced ODE.
 
@@ -182,8 +198,10 @@ def learned_boundary(
         Default: the home of `CCT_ZOO_HOME`, else `.cct-zoo`.
     report : callable
         Called with stage, severities done, severities in all.
+    at : mapping, optional
+        Conditions by name, of a surrogate that was trained over them; default: the case's own values.
     """
-    loaded, number = load_checkpoint(name, checkpoint, registry)
+    loaded, number = load_checkpoint(name, checkpoint, registry, at)
     assessment = assess_boundary(
         loaded.surrogate, severities_of(loaded, alpha), loaded.member, None, reference, report=report
     )

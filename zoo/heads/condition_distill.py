@@ -31,6 +31,7 @@ from zoo.work.reporting import Report, silent, within
 
 BUDGET = HeadBudget()
 RECONSTRUCTED = 200  # rows at which the head is compared with its source, at most
+RIM_STRETCH = 1.15  # of the rows that tell where errors are large: on the faces of the domain a fit is poorest
 BAND_POINTS = 256  # operating points at which the edge is compared with the true one, at most
 
 
@@ -94,11 +95,14 @@ def _with_bounds(head: ConditionHead, family: OperatorFamily, seed: int, report:
     budget = BUDGET
     _, conditions = draw_rows(head, min(BAND_POINTS, budget.edge_points), seed + 4)
     head = with_band(head, conditions, lowest_edges(reference_points_source(family), conditions, head.severity[1]))
-    total = budget.spread_points + budget.calibration
-    told = within(report, "asking the fast ODE", total)
-    alpha, conditions = draw_answered(head, total, seed + 5)
+    drawn = (
+        draw_answered(head, budget.spread_points, seed + 5, RIM_STRETCH),
+        draw_answered(head, budget.calibration, seed + 6),
+    )
+    alpha, conditions = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
+    told = within(report, "asking the fast ODE", len(alpha))
     truth = expected_points(family, alpha, conditions, head.answers(alpha, conditions)[0], told)
-    first, rest = slice(None, budget.spread_points), slice(budget.spread_points, None)
+    first, rest = slice(None, len(drawn[0][0])), slice(len(drawn[0][0]), None)
     head = with_spread(head, conditions[first], truth[first], budget.spread_steps, seed)
     return calibrated(head, conditions[rest], truth[rest])
 
