@@ -6,6 +6,7 @@ each bin gets the split-conformal quantile of errors in units of what is usual t
 the head is poor, and covers as promised at every distance.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -22,10 +23,12 @@ from espinn_moe.head_errors import Errors, conformal_bound
 BINS = 10  # of equal size, by distance to the edge
 LEVEL = 0.965  # of every bin: 600 scores scatter by 0.8 %, and each is to cover 94 to 99 %
 LEAST = 60  # rows of a bin; fewer make no quantile at this level
-SPREAD_HIDDEN = (16,)
+SPREAD_HIDDEN = (24,)
 SPREAD_LEVEL = 0.9  # the quantile of errors that the network follows
 FLOOR = 0.1  # of the median error: smaller errors are luck, not skill
 BAND_LEVEL = 0.99  # of the edge's errors: what lies farther from it has the right status
+JUMP_S = 2e-3  # an error so large is that of a fit across a jump
+BESIDE = 0.02  # of each range: how far from a row beside a jump others are drawn
 CHUNK, CHUNKS = 4096, 64  # rows drawn at a time, and how often, to find those that a head answers with a number
 
 
@@ -54,14 +57,35 @@ def draw_answered(head: ConditionHead, count: int, seed: int, stretch: float = 1
     return alpha[:count], conditions[:count]
 
 
-def with_spread(head: ConditionHead, conditions: Array, truth: Boundary, steps: int, seed: int = 0) -> ConditionHead:
-    """The head with a network for the size of its errors, learned from answered rows at conditions (m, d)."""
+def draw_beside(head: ConditionHead, conditions: Array, truth: Boundary, count: int, seed: int) -> tuple[Array, Array]:
+    """Answered rows close to those of a boundary at conditions (m, d) where the head is off as far as beside a jump.
+
+    A jump of the first crossing takes up little of a domain: few rows of an even draw tell how wide it is.
+    """
     error = np.abs(head.answers(truth.alpha, conditions)[0] - truth.cct)
+    jumps = np.flatnonzero(error > JUMP_S)
+    if not jumps.size:
+        return truth.alpha[:0], conditions[:0]
+    low, high = limits_of((*head.axes, Axis("severity", *head.severity)))
+    rng = np.random.default_rng(seed)
+    known = np.column_stack([conditions, truth.alpha])[rng.choice(jumps, count)]
+    drawn = np.clip(known + BESIDE * (high - low) * rng.standard_normal(known.shape), low, high)
+    answered = head.answers(drawn[:, -1], drawn[:, :-1])[1] == 0
+    return drawn[answered, -1], drawn[answered, :-1]
+
+
+def with_spread(
+    head: ConditionHead, measured: Sequence[tuple[Array, Boundary]], steps: int, seed: int = 0
+) -> ConditionHead:
+    """The head with a network for the size of its errors, learned from conditions (m, d) and what is true there."""
+    alpha = np.concatenate([truth.alpha for _, truth in measured])
+    conditions = np.concatenate([points for points, _ in measured])
+    error = np.abs(head.answers(alpha, conditions)[0] - np.concatenate([truth.cct for _, truth in measured]))
     known = np.isfinite(error)
     if known.sum() < LEAST:
         return head
     usual = max(float(np.median(error[known])), 1e-12)
-    inputs = head.inputs(truth.alpha, conditions)[0]
+    inputs = head.inputs(alpha, conditions)[0]
     target = np.log(np.maximum(error[known], FLOOR * usual))
     spread = fit_readout(inputs[known], target, SPREAD_HIDDEN, steps, seed, _pinball(SPREAD_LEVEL))
     return replace(head, spread=spread)

@@ -41,6 +41,7 @@ class HeadBudget:
     root_hidden: tuple[int, ...] = (48, 48)
     root_steps: int = 6000
     spread_points: int = 1500  # rows from which is learned where errors are large
+    beside_jumps: int = 400  # more such rows where the first crossing jumps
     spread_steps: int = 1000
     calibration: int = 6000  # rows behind the bounds, 600 for each of ten distances to the edge
     looks: int = 600  # rows anywhere in the domain, at which statuses are compared

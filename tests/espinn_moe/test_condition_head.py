@@ -11,7 +11,15 @@ import torch
 from contingencies.errors import IntegrityError, UsageError
 from contingencies.points import Axis
 from contingencies.stability import Boundary
-from espinn_moe.condition_bounds import calibrated, draw_answered, draw_rows, with_band, with_gap, with_spread
+from espinn_moe.condition_bounds import (
+    calibrated,
+    draw_answered,
+    draw_beside,
+    draw_rows,
+    with_band,
+    with_gap,
+    with_spread,
+)
 from espinn_moe.condition_head import ConditionHead, read_head
 from espinn_moe.condition_head_fit import Domain, HeadBudget, PointSource, fit_condition_head, lowest_edges
 from espinn_moe.readout import Readout, row_function
@@ -175,7 +183,10 @@ def test_where_the_first_crossing_jumps_the_bound_is_wide_and_elsewhere_it_is_no
     budget = replace(QUICK, root_points=1200, root_steps=1500)
     learned = fit_condition_head(PointSource(edge, jumping), DOMAIN, seed=1, budget=budget)
     alpha, conditions = draw_answered(learned, 3000, seed=11)
-    learned = with_spread(learned, conditions, jumping(alpha, conditions), steps=400)
+    even = conditions, jumping(alpha, conditions)
+    alpha, conditions = draw_beside(learned, *even, 400, seed=14)
+    assert np.median(np.abs(conditions[:, 1] - 50.0)) < 3.0
+    learned = with_spread(learned, [even, (conditions, jumping(alpha, conditions))], steps=1000)
     alpha, conditions = draw_answered(learned, 5000, seed=12)
     learned = calibrated(learned, conditions, jumping(alpha, conditions))
     alpha, conditions = draw_answered(learned, 5000, seed=13)
@@ -183,6 +194,7 @@ def test_where_the_first_crossing_jumps_the_bound_is_wide_and_elsewhere_it_is_no
     covered = np.abs(cct - jumping(alpha, conditions).cct) <= bound
     near = np.abs(conditions[:, 1] - 50.0) < 1.0
     assert 0.94 < covered.mean() < 0.99
+    assert covered[near].mean() > 0.8  # 0.72 without the rows beside the jump
     assert np.median(bound[near]) > 5 * np.median(bound[np.abs(conditions[:, 1] - 50.0) > 15.0])
     one = learned.bounded(float(alpha[0]), conditions[0])
     assert one[0] == pytest.approx(cct[0]) and one[2] == pytest.approx(bound[0])
@@ -205,7 +217,7 @@ def test_the_gap_between_references_widens_every_bound_by_as_much():
     alpha, conditions = draw_answered(head(), 800, seed=31)
     plain = calibrated(head(), conditions, roots(alpha, conditions))
     spread = calibrated(
-        with_spread(head(), conditions, roots(alpha, conditions), 50), conditions, roots(alpha, conditions)
+        with_spread(head(), [(conditions, roots(alpha, conditions))], 50), conditions, roots(alpha, conditions)
     )
     for bounded in (plain, spread):
         narrow, wide = bounded, with_gap(bounded, 1e-3)

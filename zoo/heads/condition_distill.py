@@ -17,6 +17,7 @@ from espinn_moe.condition_boundary import learned_edges, point_boundary
 from espinn_moe.condition_bounds import (
     calibrated,
     draw_answered,
+    draw_beside,
     draw_rows,
     point_errors,
     with_band,
@@ -95,16 +96,17 @@ def _with_bounds(head: ConditionHead, family: OperatorFamily, seed: int, report:
     budget = BUDGET
     _, conditions = draw_rows(head, min(BAND_POINTS, budget.edge_points), seed + 4)
     head = with_band(head, conditions, lowest_edges(reference_points_source(family), conditions, head.severity[1]))
-    drawn = (
-        draw_answered(head, budget.spread_points, seed + 5, RIM_STRETCH),
-        draw_answered(head, budget.calibration, seed + 6),
-    )
-    alpha, conditions = (np.concatenate(parts) for parts in zip(*drawn, strict=True))
-    told = within(report, "asking the fast ODE", len(alpha))
-    truth = expected_points(family, alpha, conditions, head.answers(alpha, conditions)[0], told)
-    first, rest = slice(None, len(drawn[0][0])), slice(len(drawn[0][0]), None)
-    head = with_spread(head, conditions[first], truth[first], budget.spread_steps, seed)
-    return calibrated(head, conditions[rest], truth[rest])
+
+    def asked(what: str, rows: tuple[Float, Float]) -> tuple[Float, Boundary]:
+        """Conditions (m, d) of rows, and what the fast ODE has there."""
+        alpha, conditions = rows
+        told = within(report, f"asking the fast ODE {what}", len(alpha))
+        return conditions, expected_points(family, alpha, conditions, head.answers(alpha, conditions)[0], told)
+
+    even = asked("where errors are large", draw_answered(head, budget.spread_points, seed + 5, RIM_STRETCH))
+    beside = asked("beside jumps", draw_beside(head, *even, budget.beside_jumps, seed + 7))
+    bounded = with_spread(head, [even, beside], budget.spread_steps, seed)
+    return calibrated(bounded, *asked("for the bounds", draw_answered(head, budget.calibration, seed + 6)))
 
 
 def _strict_rows(head: ConditionHead, count: int, seed: int) -> tuple[Float, Float]:
