@@ -23,7 +23,7 @@ from contingencies.errors import UsageError
 from contingencies.operators import PhaseOperators
 from contingencies.separation import spread
 from espinn_moe.inputs import StateInputs
-from espinn_moe.layers import Stack
+from espinn_moe.layers import Stack, common_shape
 from espinn_moe.phases import FAULT_ON, POST_CLEARING
 from espinn_moe.physics import MANY_MACHINES, Expansion, Phase, Physics
 from espinn_moe.surrogate import Follow, Member, Surrogate
@@ -314,9 +314,9 @@ class Chained(Surrogate):
         if self.axes and conditions is None:
             conditions = self.own[member]
         points_shape = () if conditions is None else conditions.shape[:-1]
-        by_severity = torch.broadcast_shapes(alpha.shape, index_shape, points_shape)
-        by_scenario = torch.broadcast_shapes(by_severity, t_c.shape)
-        by_time, shape = (torch.broadcast_shapes(some, t.shape) for some in (by_severity, by_scenario))
+        by_severity = common_shape(alpha.shape, index_shape, points_shape)
+        by_scenario = common_shape(by_severity, t_c.shape)
+        by_time, shape = (common_shape(some, t.shape) for some in (by_severity, by_scenario))
         x_0 = self.physics.x_0
         if not shape.numel():
             return x_0.expand(*shape, -1), x_0.expand(*shape, -1) if with_rates else None

@@ -15,6 +15,7 @@ from espinn_moe.head_samples import Samples
 FEW, NODES = 14, 42  # samples per coordinate of a piece at first, and where they do not suffice; the few are among them
 TOLERANCE_S = 1e-6  # a tenth of the root tolerance of the strict reference
 MAX_DEGREE = 26
+SOUND = 1e-12  # of the first diagonal element of a triangular factor: smaller ones are rounding errors
 
 
 def chebyshev_nodes(n: int) -> Array:
@@ -74,21 +75,20 @@ def _least_squares(candidate: Series, alpha: Array, cct: Array, seed: int) -> Fi
     kept = ~left_out
     most = min(MAX_DEGREE, max(int(kept.sum()) // 2 - 1, 0))
     basis = np.polynomial.chebyshev.chebvander(x, most)
-    fits: list[tuple[float, int, Array]] = []
-    for degree in range(0, most + 1, 2 if most > 6 else 1):
-        columns = basis[:, : degree + 1]
-        c: Array = np.asarray(
-            np.linalg.lstsq(columns[kept] * weight[kept, None], cct[kept] * weight[kept], rcond=None)[0],
-            dtype=np.float64,
-        )
-        fits.append((float(np.max(np.abs(columns @ c - cct)[left_out], initial=0.0)), degree, c))
-        if fits[-1][0] < 0.02 * TOLERANCE_S:
-            break
-    best = min(error for error, _, _ in fits)
-    good = max(1.5 * best, 0.1 * TOLERANCE_S)
-    error, degree, c = next(fit for fit in fits if fit[0] <= good)
+    # In an orthogonal basis a coefficient is the same at every degree, so that one decomposition serves them all.
+    Q, R = np.linalg.qr(basis[kept] * weight[kept, None])
+    sound = np.append(np.abs(np.diag(R)) > SOUND * abs(R[0, 0]), False)  # samples that coincide carry fewer degrees
+    most = int(np.argmin(sound)) - 1
+    basis, Q, inverse = basis[:, : most + 1], Q[:, : most + 1], np.linalg.inv(R[: most + 1, : most + 1])
+    parts = Q.T @ (cct[kept] * weight[kept])
+    residual = np.cumsum((basis @ inverse) * parts, axis=1) - cct[:, None]  # (samples, degrees)
+    degrees = np.arange(0, most + 1, 2 if most > 6 else 1)
+    errors = np.abs(residual[left_out][:, degrees]).max(axis=0, initial=0.0)
+    degree = int(degrees[np.argmax(errors <= max(1.5 * errors.min(), 0.1 * TOLERANCE_S))])
+    error = float(np.abs(residual[left_out, degree]).max(initial=0.0))
+    c = inverse[: degree + 1, : degree + 1] @ parts[: degree + 1]
     series = replace(candidate, coefficients=tuple(float(v) for v in c))
-    return Fit(series, error, basis[:, : degree + 1] @ c - cct)
+    return Fit(series, error, residual[:, degree])
 
 
 def constant(low: float, high: float, cct: float) -> Series:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
@@ -16,6 +17,11 @@ from torch.nn.functional import linear
 
 Activation = Literal["sine", "tanh"]
 SINE_FREQUENCY = 5.0  # w0 of the paper
+
+
+def common_shape(*shapes: Sequence[int]) -> torch.Size:
+    """The shape that tensors of these shapes have together; torch's own imports half a second of symbolic algebra."""
+    return torch.Size(np.broadcast_shapes(*map(tuple, shapes)))
 
 
 class Stack(nn.Module):
@@ -136,7 +142,7 @@ class Experts(nn.Module):
         if isinstance(expert, int):
             out: tuple[Tensor, Tensor | None] = self.stack(x, rate, group=expert)
             return out
-        lead = torch.broadcast_shapes(x.shape[:-1], expert.shape)
+        lead = common_shape(x.shape[:-1], expert.shape)
         x = x.expand(*lead, -1)
         places, depth = group_places(expert.expand(lead).reshape(-1), self.count)
         value, slope = self.stack(
@@ -157,7 +163,7 @@ def routed_product(rows: Tensor, matrices: Tensor, expert: int | Tensor) -> Tens
     """Rows (..., in) times the matrix of their expert, out of (experts, in, out); an expert per row, or one for all."""
     if isinstance(expert, int):
         return rows @ matrices[expert]
-    lead = torch.broadcast_shapes(rows.shape[:-1], expert.shape)
+    lead = common_shape(rows.shape[:-1], expert.shape)
     places, depth = group_places(expert.expand(lead).reshape(-1), len(matrices))
     flat = rows.expand(*lead, -1).reshape(-1, rows.shape[-1])
     table = flat.new_zeros(len(matrices) * depth, flat.shape[-1]).index_copy(0, places, flat)

@@ -17,7 +17,7 @@ from contingencies.errors import UsageError
 from contingencies.operators import PhaseOperators
 from espinn_moe.ansatz import state_gated, taylor_gated
 from espinn_moe.inputs import EventInputs
-from espinn_moe.layers import SINE_FREQUENCY, Experts, Stack
+from espinn_moe.layers import SINE_FREQUENCY, Experts, Stack, common_shape
 from espinn_moe.phases import FAULT_ON, POST_CLEARING, settled
 from espinn_moe.physics import Phase, Physics
 from espinn_moe.surrogate import EventSurrogate, Member, Rows, Scenarios
@@ -153,7 +153,7 @@ class EventStructured(EventSurrogate):
     ) -> tuple[Tensor, Tensor | None]:
         """Each part is computed on the axes it depends on: the fault-on part never sees t_c."""
         index_shape = member.shape if isinstance(member, Tensor) else ()
-        shape = torch.broadcast_shapes(t.shape, alpha.shape, t_c.shape, index_shape)
+        shape = common_shape(t.shape, alpha.shape, t_c.shape, index_shape)
         before, after = (t < self.t_f)[..., None], (t >= t_c).expand(shape)
         x, rates = self._fault_on(t.clamp(min=self.t_f), alpha, member, with_rates)
         x = torch.where(before, self.physics.x_0, x).expand(*shape, -1).clone()

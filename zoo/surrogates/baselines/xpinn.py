@@ -12,7 +12,7 @@ from torch import Tensor
 
 from contingencies.operators import PhaseOperators
 from espinn_moe.inputs import EventInputs
-from espinn_moe.layers import Stack
+from espinn_moe.layers import Stack, common_shape
 from espinn_moe.surrogate import EventSurrogate, Member, Rows
 from zoo.surrogates.baselines.common import Baseline
 
@@ -64,7 +64,7 @@ class EnhancedXPINN(Baseline, EventSurrogate):
 
     def _by_phase(self, t: Tensor, alpha: Tensor, t_c: Tensor, with_rates: bool) -> tuple[Tensor, Tensor | None]:
         """Each row from the network of its phase; rows before the fault are the exact equilibrium."""
-        shape = torch.broadcast_shapes(t.shape, alpha.shape, t_c.shape)
+        shape = common_shape(t.shape, alpha.shape, t_c.shape)
         t, alpha, t_c = (x.expand(shape).reshape(-1) for x in (t, alpha, t_c))
         states = self.x_0.expand(len(t), -1)
         rates = torch.zeros_like(states) if with_rates else None
