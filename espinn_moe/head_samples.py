@@ -23,6 +23,7 @@ BoundaryOf = Callable[[Array], "Boundary"]
 Report = Callable[[int], None]
 
 MAX_SEVERITIES = 600  # a smooth boundary takes some 250, one with a few kinks 500
+TWINS = 1e-14  # severities closer than this are the same; edges are located to 1e-12
 SURE = 1e-9  # of the severity range: a change of status known less closely leaves an uncertain gap
 ALIKE_S = 0.2  # answers of neighbours no farther apart: what lies between is looked for there first
 BEYOND_S, BEYOND_PART = (
@@ -68,7 +69,7 @@ class Samples:
 
         With `in_full` the whole clearing window is searched whatever the neighbours say.
         """
-        new = np.setdiff1d(alpha, self.alpha)
+        new = self._unknown(alpha)
         if new.size == 0:
             return
         if new.size > self.left:
@@ -78,6 +79,17 @@ class Samples:
             self.add(new, found.cct, found.status)
         else:
             self.add(new, *self._near_neighbours(new, self.closer))
+
+    def _unknown(self, alpha: Array) -> Array:
+        """Severities that have not been asked, each once; twins by rounding count as one, or slopes are noise."""
+        new = np.unique(alpha)
+        new = new[np.diff(new, prepend=-np.inf) > TWINS]
+        if not self.alpha.size:
+            return new
+        after = np.searchsorted(self.alpha, new)
+        around = self.alpha[np.clip([after - 1, after], 0, self.alpha.size - 1)]
+        unknown: Array = new[np.abs(around - new).min(axis=0) > TWINS]
+        return unknown
 
     def add(self, new: Array, cct: Array, answers: Sequence[str]) -> None:
         """Take in what was asked: severities (m,) that were not known, CCTs (m,), statuses."""

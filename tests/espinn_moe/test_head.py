@@ -13,6 +13,7 @@ from contingencies.stability import Boundary
 from espinn_moe.head import BLOCK, STATUSES, Head, Segment, Series, clenshaw
 from espinn_moe.head_errors import conformal_bound, draw_severities, errors_against
 from espinn_moe.head_fit import fit_head
+from espinn_moe.head_samples import Samples
 
 T_C = (0.25, 1.25)
 EDGE = 0.531234
@@ -294,3 +295,16 @@ def test_bytes_that_are_no_head_are_refused(data: bytes) -> None:
 def test_no_bytes_whatsoever_do_more_than_raise_an_integrity_error(data: bytes) -> None:
     with pytest.raises(IntegrityError):
         Head.from_bytes(data)
+
+
+def test_severities_that_differ_by_a_rounding_error_are_asked_once():
+    asked = []
+
+    def boundary(alpha):
+        asked.extend(alpha.tolist())
+        return Boundary(alpha, 1.0 - alpha, ("finite",) * len(alpha), np.zeros(len(alpha), bool), "closed form")
+
+    samples = Samples(boundary, lambda count: None)
+    samples.ask(np.array([0.0, 0.3, np.nextafter(0.3, 1.0), 1.0]))
+    samples.ask(np.array([np.nextafter(0.3, 0.0), 0.3 + 1e-12, 0.5]))
+    assert asked == [0.0, 0.3, 1.0, 0.3 + 1e-12, 0.5]
