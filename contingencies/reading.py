@@ -115,8 +115,8 @@ def is_system_file(path: Path) -> bool:
 def check_physics(contingencies: Sequence[Contingency], report: Counted = _uncounted) -> None:
     """Compile every contingency, so that one that cannot be simulated is refused before it is stored.
 
-    The contingencies of a system are compiled together, with shared solves. What is wrong with a system is told once,
-    not for each of its contingencies.
+    The contingencies of a system with the same conditions are compiled together, with shared solves. What is wrong with
+    a system is told once, not for each of its contingencies.
     """
     problems = Problems()
     _check(contingencies, problems, report)
@@ -124,9 +124,11 @@ def check_physics(contingencies: Sequence[Contingency], report: Counted = _uncou
 
 
 def _check(contingencies: Sequence[Contingency], problems: Problems, report: Counted) -> None:
-    families: dict[str, list[Contingency]] = {}
+    families: dict[tuple[str, str], list[Contingency]] = {}
     for contingency in contingencies:
-        families.setdefault(contingency.system.sha256, []).append(contingency)
+        conditions = contingency.spec.conditions
+        alike = (contingency.system.sha256, "" if conditions is None else conditions.model_dump_json())
+        families.setdefault(alike, []).append(contingency)
     done = 0
     for family in families.values():
         with problems.gather():

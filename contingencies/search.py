@@ -36,6 +36,8 @@ FINER = 0.4  # of the resolution, in cells where stability changes and beside th
 LOSS_JUMP_S = 0.03  # between neighbours; losses in successive swings lie tenths of a second apart
 LOSS_KINK = 1.5  # fall of the slope of the loss instant within a cell, s/s
 
+OFF_GUESS = 0.37  # of the tolerance of roots
+
 Source = Callable[[Float, bool], Look]  # clearing instants (m,), whether values must be right
 # Which searches (s,), their clearing instants (s, m), whether values must be right -> looks (s, m)
 ManySource = Callable[[np.ndarray, Float, bool], Look]
@@ -73,8 +75,9 @@ class Plan:
     def _ladder(self, guess: float) -> Float:
         """Instants on either side of a guess, s: in the innermost three cells one round reaches a root, beyond two."""
         parts = self.points_per_call + 1
-        rungs = np.cumsum([0.5 * parts, parts, parts**2])
-        return guess + 0.99 * TAU_ROOT_S * rungs * np.array([[-1.0], [1.0]])  # rounding must not cost a round
+        rungs = np.cumsum([0.5 * parts, parts, parts**2]) * np.array([[-1.0], [1.0]])
+        # Rounding must not cost a round, and no cut may fall on the guess: a root would be found right there.
+        return guess + 0.99 * TAU_ROOT_S * (rungs + OFF_GUESS)
 
 
 SPARING = Plan(spacing=1e-2)  # where a trajectory costs much: the paper's grid, looked into by the same rules

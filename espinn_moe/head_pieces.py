@@ -15,6 +15,7 @@ NOISE_FACTOR = 4.0  # the largest of some forty normal deviates stays below it
 OUTLIER = 30.0  # times the median: a step of the residuals that looks like a jump
 BRANCH, KINK = 6, 5.0  # samples of either branch that meets in a kink; how much its bend stands out
 JUMP_RESOLUTION = 1e-7  # of the stretch: so seldom does a severity fall beside a jump on the wrong side
+HONEST_S = 1e-4  # an error that is not worth the last severities: the head's bound tells it
 JUMP_S = 5e-5  # a smaller step is not told from noise
 
 
@@ -72,8 +73,10 @@ def _find_kink(alpha: Array, cct: Array) -> float | None:
     if bend.size < 2 * BRANCH + 1:
         return None
     around = np.maximum(bend[:-4], bend[4:])
+    gap = np.diff(alpha)
+    noise = NOISE_FACTOR * TAU_ROOT_S * (1.0 / gap[:-1] + 1.0 / gap[1:])  # bends that tolerances of roots explain
     score = np.zeros_like(bend)
-    score[2:-2] = bend[2:-2] / np.maximum(around, 1e-12)
+    score[2:-2] = bend[2:-2] / np.maximum(around, noise[2:-2])
     score[: BRANCH - 1] = score[-BRANCH + 1 :] = 0.0
     k = 1 + int(score.argmax())  # the sample at which the slope changes most, against its neighbours
     if score[k - 1] < KINK:
@@ -113,7 +116,8 @@ def fit_interval(samples: Samples, run: Run, resolution: float, seed: int, toler
         fit = _piece(samples, low, high, seed, tolerance)
         if fit is None:
             return []
-        if fit.error_s > tolerance and len(todo) + len(done) + 2 <= MAX_PIECES:
+        room = samples.left >= 6 * NODES or fit.error_s > HONEST_S  # what both sides of a split may ask
+        if fit.error_s > tolerance and room and len(todo) + len(done) + 2 <= MAX_PIECES:
             a, b = _find_break(samples, low, high, fit, resolution)
             if not samples.all_finite(low, high):
                 return []

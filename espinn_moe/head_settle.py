@@ -8,13 +8,13 @@ everything else is uncertain, and the head says so instead of giving a number.
 import numpy as np
 
 from espinn_moe.head import Array, Segment
+from espinn_moe.head_pieces import HONEST_S
 from espinn_moe.head_samples import Samples
 from espinn_moe.head_series import best_fit, reaching
 
 LEAST_SAMPLES = 7  # of a stretch: fewer could be chance
 TRIM = 2  # samples that a stretch gives up at either end: beyond them one may continue it by chance
 STEP_S = 2e-3  # by which a sample may miss the line through the two before it
-HONEST_S = 1e-4  # by which a series may miss samples left out of its fit; less exact stretches are uncertain
 
 
 def settle(samples: Samples, low: float, high: float, seed: int) -> list[Segment]:
@@ -79,7 +79,7 @@ def _segment(samples: Samples, first: int, last: int, seed: int) -> Segment | No
     status = samples.status[first]
     if status != "finite":
         return Segment(low, high, status)
-    fit = best_fit(samples, low, high, seed)
+    fit = best_fit(samples, low, high, seed)  # less exact stretches are uncertain
     if fit.error_s > HONEST_S or not np.abs(fit.residual).max() <= HONEST_S:
         return None
     return Segment(low, high, "finite", reaching(fit.series, low, high))

@@ -113,6 +113,11 @@ def test_the_sensitivity_of_a_surrogate_names_every_condition(home):
     assert {row["condition"] for row in found["changes"]} == {"severity", "load", "generation.2"}
 
 
+def test_a_condition_is_either_fixed_or_varied(home):
+    done = invoke(home, "surface", NAME, "--alpha", "0.9", "--over", "load", "--at", "load=1.0")
+    assert isinstance(done.exception, UsageError) and "both fixed by --at and varied" in str(done.exception)
+
+
 def test_the_boundary_of_a_surrogate_moves_with_the_point(home):
     def shown(*at):
         asked = ("boundary", NAME, "--alpha", "0.95", "--checkpoint", "1", "--reference", "fast", *at, "--json")

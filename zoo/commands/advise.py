@@ -1,5 +1,6 @@
 """The command that says where the answers for a contingency should come from."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -45,6 +46,8 @@ def advise(name: str, home: str, registry: str | None, as_json: bool) -> None:
         origins = dict.fromkeys(each.origin for each in (option.build, option.answer, option.error))
         click.echo(f"{option.source:26}  {build:>9}  {answer:>9}  {error:>11}  {', '.join(origins)}; {option.note}")
     click.echo(found.recommendation)
+    if Path(name).is_file():
+        click.echo(f"A file is registered before it is distilled: cct-zoo register-contingency {name}.")
 
 
 def _seconds(figure: "Figure") -> str:

@@ -161,6 +161,7 @@ def history(name: str, alias: str | None, home: str, registry: str | None, as_js
         if event["action"] in ("deploy", "rollback"):
             until = "  active" if deployment["active"] else f"  until {deployment['ended_at']}"
             until += "  FORCED" if deployment["forced"] else ""
+            until += "  WORSE, ACCEPTED" if event.get("accepted_worse") else ""
         what = _describe(event, deployment)
         click.echo(f"{event['at']}  {event['action']}  {what}{until}  by {event['actor']}: {event['reason'] or '-'}")
 

@@ -181,6 +181,7 @@ def _line(answer: dict[str, Any]) -> str:
     measured = answer["strict_severities"]
     few = counted(measured, "strict severity", "strict severities")
     seldom = f", measured at {few} only" if measured < FEW_STRICT else ""
+    seldom = seldom if measured else ", never measured against the strict ODE"
     origin = f"[head {answer['head']} from {source}, version {answer['contingency_version']}{seldom}]"
     if answer["status"] != "finite":
         ranges = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in answer.get("domain", {}).items())

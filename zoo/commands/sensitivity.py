@@ -49,6 +49,7 @@ def sensitivity(
     from contingencies.operator_family import operator_family
     from contingencies.point_networks import axes_of, point_of
     from contingencies.points import parse_at
+    from contingencies.reports import domain_remark
     from zoo.lookup import find_contingency
 
     given, contingency = parse_at(at), find_contingency(name, home, registry)
@@ -77,7 +78,7 @@ def sensitivity(
     t_f = family.base.window.t_f
     click.echo(
         f"{contingency.name}  alpha {alpha:g}  at {point}  CCT {cct:.5f} s "
-        f"(fault may last {1e3 * (cct - t_f):.2f} ms)  [{source}]"
+        f"(fault may last {1e3 * (cct - t_f):.2f} ms){domain_remark(family.base, alpha)}  [{source}]"
     )
     for row in rows:
         click.echo(f"{row['change']:>28}  {row['ms']:+10.4f} ms")

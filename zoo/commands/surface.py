@@ -71,6 +71,8 @@ def surface(
     if not axes:
         raise UsageError(f"{contingency.name} has no conditions; add a conditions block to its description.")
     places = chosen_axes(contingency.name, axes, [one.strip() for one in over.split(",")])
+    for one in given.keys() & {axes[place].name for place in places}:
+        raise UsageError(f"{one} is both fixed by --at and varied by --over; leave one of them out.")
     varied = {axes[place].name: axes[place].low for place in places}
     point = point_of(contingency, varied | given)
     values, rows = grid_rows(axes, places, point, points)

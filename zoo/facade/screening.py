@@ -17,6 +17,7 @@ from contingencies.reading import read_and_check
 from contingencies.recipes import Recipe
 from contingencies.reduction import reduce_network
 from contingencies.references import Reference
+from contingencies.reports import domain_remark
 from contingencies.spec import ContingencySpec
 from contingencies.tables import counted
 from zoo.facade.frames import to_frame
@@ -137,6 +138,7 @@ def screen(
     of = members[0].system
     network = solve_at(members[0], dict(at)) if at else solve_network(of)
     operators = compile_family(members, reduce_network(network))
+    studied += domain_remark(operators[0], alpha)
     answers = screening.screen(operators, alpha, reference, executor, report)
     specs = {member.name: member.spec for member in members}
     return Screening(of.name, studied, alpha, dict(at or {}), reference, specs, tuple(answers), left_out)

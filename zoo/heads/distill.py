@@ -24,7 +24,7 @@ from contingencies.operator_family import OperatorFamily
 from contingencies.operators import PhaseOperators
 from contingencies.references import reference_boundary, reference_statuses
 from contingencies.search import Vicinity
-from contingencies.stability import Boundary
+from contingencies.stability import TAU_ROOT_S, Boundary
 from espinn_moe.condition_head import AnyHead
 from espinn_moe.head import STATUSES, UNCERTAIN, Array, Head, HeadKind
 from espinn_moe.head_errors import draw_severities, errors_against
@@ -117,7 +117,8 @@ def distill_boundary(source: Source, settings: HeadSettings = DEFAULT, report: R
         reference = errors_against(head, _near_head(head, drawn, fast, reference_closer(operators)))
     asked = _strict_severities(head, settings.strict, seed + 2)
     truth, gap = _strict(operators, asked, settings.protocol, within(report, "asking the strict ODE", asked.size))
-    bound = None if reference.bound_s is None else reference.bound_s + gap
+    # Roots are known to a tolerance, which an error measured between two of them need not show.
+    bound = None if reference.bound_s is None else reference.bound_s + gap + TAU_ROOT_S
     low, high = head.severity
     looked = low + (high - low) * (np.arange(LOOKS) + 0.5) / LOOKS
     statuses = compare_statuses(head, looked, reference_statuses(operators, looked))

@@ -36,9 +36,11 @@ def plot_surface(surface: Surface) -> Any:
     handles = []
     for status, (hatch, words) in {**HATCHES, "uncertain": UNKNOWN}.items():
         here = np.asarray(surface.status.transpose() == status)
-        if here.any():  # drawn below the numbers, and as far as they reach
-            axes.contourf(x, y, here.astype(float), levels=[1e-3, 1.5], colors=["0.92"], hatches=[hatch])
+        if here.any():  # only between points that all have this status: what lies beside them nobody has asked
+            axes.contourf(x, y, here.astype(float), levels=[1.0 - 1e-6, 1.5], colors=["0.92"], hatches=[hatch])
             handles.append(Patch(facecolor="0.92", edgecolor="k", hatch=hatch, label=words))
+    if handles:
+        handles.append(Patch(facecolor="w", edgecolor="k", label="not known: take more points"))
     if np.isfinite(duration).sum() > 3:
         shown = axes.contourf(x, y, duration, levels=24)
         lines = axes.contour(x, y, duration, levels=ISO_LINES, colors="k", linewidths=0.6)

@@ -169,7 +169,7 @@ def _operating_points(contingency: Contingency, stored: Sequence[HeadRecord]) ->
 
 
 def _over_conditions(name: str, stored: Sequence[HeadRecord]) -> str:
-    """What to do for a contingency with conditions, one sentence to a line."""
+    """What to do for a registered contingency with conditions, one sentence to a line."""
     first = (
         f"Ask head {stored[0].id}, which answers over the conditions: cct-zoo cct {name} --at CONDITION=VALUE."
         if stored

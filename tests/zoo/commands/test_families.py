@@ -347,3 +347,26 @@ def test_the_new_england_screen_finds_a_boundary_for_most_lines():
 def test_filters_that_select_nothing_are_told_and_not_taken_for_a_safe_grid():
     code, message = refusal("screen", "wscc9", *LINES, "--include", "foo-*")
     assert code == 3 and "no place for line faults" in message
+
+
+ALONG = "conditions: {position: [0.02, 0.5]}\n"
+MIXED = """name: %s
+system: wscc9
+fault: {kind: line, line: [5, 7], position: 0.02, impedance_pu: {r: 0, x: 0}}
+clearing: {action: remove-line}
+window: {t_f: 0.2, T: 2.5, t_c: [0.21, 1.21]}
+%s"""
+
+
+def test_a_folder_may_mix_contingencies_with_and_without_conditions(tmp_path):
+    for name, rest in (("plain", ""), ("loads", "conditions: {load: [0.9, 1.1]}\n"), ("along", ALONG)):
+        (tmp_path / f"{name}.yaml").write_text(MIXED % (name, rest))
+    answers = json.loads(run("screen", str(tmp_path), "--json"))["answers"]
+    assert {answer["contingency"] for answer in answers} == {"plain", "loads", "along"}
+    assert len({answer["cct_s"] for answer in answers}) == 1, "all are the same fault at the case's own point"
+
+
+def test_a_severity_beyond_the_whole_fault_is_said_in_the_header_of_a_screen():
+    header = run("screen", "wscc9", *LINES, "--include", "*-5-7-*", "--alpha", "2").splitlines()[0]
+    assert "outside the studied severities 0 to 1" in header
+    assert "outside" not in run("screen", "wscc9", *LINES, "--include", "*-5-7-*").splitlines()[0]
