@@ -29,6 +29,10 @@ class Budget:
     thin: int  # trajectory errors use one in so many severities of a grid; odd, or it would be those of the training
     betas: tuple[float, ...]  # 1/rad, sharpness of the smooth maximum
     per_dae_severity: int  # severities of a cross-system boundary for each of the full network's
+    longer: float  # minutes of a training that shows what more time does to the paper's form
+    shooting: float  # minutes of one training with the shooting residual for one contingency
+    shooting_family: float  # the same for a family of two
+    shooting_steps: int  # of every training that is compared at equal steps
 
     def minutes(self, form: Form) -> float:
         """Of one training of a model of this form."""
@@ -44,17 +48,17 @@ BUDGETS = {
         Budget(
             "quick", one_shot=0.2, chained=0.25, family=0.05, family_sizes=(2, 4, 8), fractions=FRACTIONS,
             reference="fast", timed=3, distilled=BOTH_FORMS[1:], dae_step=5e-3, thin=5, betas=(10.0, 50.0, 200.0),
-            per_dae_severity=2,
+            per_dae_severity=2, longer=0.4, shooting=0.1, shooting_family=0.1, shooting_steps=60,
         ),
         Budget(
             "standard", one_shot=2.0, chained=1.0, family=0.2, family_sizes=(2, 8, 33), fractions=FRACTIONS,
             reference="fast", timed=8, distilled=BOTH_FORMS, dae_step=2.5e-3, thin=3, betas=SHARPNESS,
-            per_dae_severity=5,
+            per_dae_severity=5, longer=30.0, shooting=5.5, shooting_family=8.0, shooting_steps=7_500,
         ),
         Budget(
             "paper", one_shot=60.0, chained=10.0, family=1.0, family_sizes=(2, 4, 8, 16, 33), fractions=FRACTIONS,
             reference="strict", timed=50, distilled=BOTH_FORMS, dae_step=2.5e-3, thin=1, betas=SHARPNESS,
-            per_dae_severity=5,
+            per_dae_severity=5, longer=240.0, shooting=60.0, shooting_family=120.0, shooting_steps=100_000,
         ),
     )
 }  # fmt: skip

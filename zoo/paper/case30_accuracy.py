@@ -55,7 +55,8 @@ def models_of(protocol: Protocol) -> dict[str, str]:
     return {model: label for model, label in ALL.items() if protocol.applies_to(model)}
 
 
-def _held_out(setting: Setting, model: str, protocol: Protocol) -> list[Task]:
+def held_out(setting: Setting, model: str, protocol: Protocol = AS_PUBLISHED) -> list[Task]:
+    """Errors of the states of every seed on the held-out pairs."""
     return per_seed(setting, "measurements:held_out", model, protocol=protocol, thin=setting.budget.thin)
 
 
@@ -77,7 +78,7 @@ def tasks(setting: Setting) -> list[Task]:
         each
         for protocol in PROTOCOLS.values()
         for model in models_of(protocol)
-        for each in (*_held_out(setting, model, protocol), *assessments(setting, model, protocol))
+        for each in (*held_out(setting, model, protocol), *assessments(setting, model, protocol))
     ]
 
 
@@ -118,36 +119,36 @@ def present(setting: Setting, findings: Findings) -> Presentation:
     return Presentation((*tables, _architectures(setting, findings)), drawings, (note,))
 
 
+def _rmse(name: str) -> Any:
+    return lambda result: getattr(TrajectoryTotals(**result["members"][0]).errors(), name)
+
+
+STATES = (  # columns of errors of the states, how to read them off `held_out`, and in what unit
+    (Quantity("RMSE delta", "1e-2 rad"), _rmse("rmse_delta"), 1e2),
+    (Quantity("RMSE omega", "1e-4 pu"), _rmse("rmse_omega"), 1e4),
+    (Quantity("decisive RMSE delta", "1e-2 rad"), _rmse("rmse_delta_decisive"), 1e2),
+    (Quantity("decisive RMSE omega", "1e-4 pu"), _rmse("rmse_omega_decisive"), 1e4),
+)
+
+
 def _trajectories(setting: Setting, findings: Findings, suffix: str) -> Table:
     """Errors of the states, over whole trajectories and up to where stability is decided."""
-
-    def rmse(name: str) -> Any:
-        return lambda r: getattr(TrajectoryTotals(**r["members"][0]).errors(), name)
-
-    values = [
-        (rmse("rmse_delta"), 1e2), (rmse("rmse_omega"), 1e4),
-        (rmse("rmse_delta_decisive"), 1e2), (rmse("rmse_omega_decisive"), 1e4),
-    ]  # fmt: skip
+    values = [(read, factor) for _, read, factor in STATES]
     protocol = PROTOCOLS[suffix]
     labels = models_of(protocol)
-    states = {model: _held_out(setting, model, protocol) for model in labels}
+    states = {model: held_out(setting, model, protocol) for model in labels}
     theirs = {} if suffix else {model: (*numbers[:2], None, None) for model, numbers in PAPER.items()}
     return Table(
         f"trajectories{suffix}",
         f"Trajectories on the held-out pairs{thinned(setting)}; {protocol.words} learned",
         "beyond the paper" if suffix else "Table 1",
-        (
-            Quantity("RMSE delta", "1e-2 rad"),
-            Quantity("RMSE omega", "1e-4 pu"),
-            Quantity("decisive RMSE delta", "1e-2 rad"),
-            Quantity("decisive RMSE omega", "1e-4 pu"),
-        ),
+        tuple(quantity for quantity, _, _ in STATES),
         tuple(method_rows(findings, states, values, theirs, labels, partial(trained_why, setting, protocol=protocol))),
     )
 
 
-def _critical_times(setting: Setting, findings: Findings, suffix: str, truth: dict[str, Any] | None) -> Table:
-    """Errors of the CCT where both have one, and severities where only one of both has."""
+def boundary_values(truth: dict[str, Any] | None) -> list[tuple[Any, float]]:
+    """How mean and largest CCT error, ms, and severities of another status are read off an assessment."""
 
     def mae(result: dict[str, Any]) -> float | None:
         errors = np.abs(cct_error_ms(result, truth))
@@ -160,19 +161,25 @@ def _critical_times(setting: Setting, findings: Findings, suffix: str, truth: di
     def other_status(result: dict[str, Any]) -> float:
         return float(sum(row["status"] != row["true_status"] for row in result["rows"]))
 
-    values = [(mae, 1.0), (largest, 1.0), (other_status, 1.0)]
+    return [(mae, 1.0), (largest, 1.0), (other_status, 1.0)]
+
+
+BOUNDARIES = (Quantity("CCT MAE", "ms"), Quantity("largest", "ms"), Quantity("other status", "of 50"))
+
+
+def _critical_times(setting: Setting, findings: Findings, suffix: str, truth: dict[str, Any] | None) -> Table:
+    """Errors of the CCT where both have one, and severities where only one of both has."""
     protocol = PROTOCOLS[suffix]
     labels = models_of(protocol)
     boundaries = {model: assessments(setting, model, protocol) for model in labels}
     theirs = {} if suffix else {model: (numbers[2], None, None) for model, numbers in PAPER.items()}
+    why = partial(trained_why, setting, protocol=protocol)
     return Table(
         f"cct{suffix}",
         f"Critical clearing times on the 50 unseen severities; {protocol.words} learned",
         "beyond the paper" if suffix else "Table 1",
-        (Quantity("CCT MAE", "ms"), Quantity("largest", "ms"), Quantity("other status", "of 50")),
-        tuple(
-            method_rows(findings, boundaries, values, theirs, labels, partial(trained_why, setting, protocol=protocol))
-        ),
+        BOUNDARIES,
+        tuple(method_rows(findings, boundaries, boundary_values(truth), theirs, labels, why)),
     )
 
 

@@ -28,11 +28,12 @@ class Training:
 
     model: str
     members: tuple[str, ...]  # names of contingencies
-    minutes: float
+    minutes: float  # of the processor; 0 where steps are counted instead
     seed: int = 0
     fraction: float = 1.0
     focus: bool = False  # whether a one-shot model learns what decides stability only; chained ones always do
     residual: Residual = "pointwise"  # the paper's
+    steps: int | None = None  # instead of minutes
 
 
 @dataclass(frozen=True)

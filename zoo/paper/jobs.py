@@ -55,13 +55,14 @@ def label_of(work: Task | Training) -> str:
         first = work.members[0] if len(work.members) == 1 else f"{len(work.members)} contingencies"
         data = "" if work.fraction == 1.0 else f", fraction {work.fraction:g}"
         residual = "" if work.residual == "pointwise" else f", {work.residual}"
-        return f"{work.model} on {first}{data}{residual}, seed {work.seed}"
+        steps = "" if work.steps is None else f", {work.steps} steps"
+        return f"{work.model} on {first}{data}{residual}{steps}, seed {work.seed}"
     name = work.function.replace(":", " ")
     return name if work.training is None else f"{name} of {label_of(work.training)}"
 
 
 def _plain(training: Training) -> dict[str, Any]:
-    return {
+    plain = {
         "model": training.model,
         "members": list(training.members),
         "physics": [contingency_of(name).sha256 for name in training.members],
@@ -72,11 +73,12 @@ def _plain(training: Training) -> dict[str, Any]:
         "focus": training.focus,
         "residual": training.residual,
     }
+    return plain if training.steps is None else plain | {"steps": training.steps}
 
 
 def _training(inputs: dict[str, Any]) -> Training:
     chosen = {name: inputs[name] for name in ("model", "minutes", "seed", "fraction", "focus", "residual")}
-    return Training(members=tuple(inputs["members"]), **chosen)
+    return Training(members=tuple(inputs["members"]), steps=inputs.get("steps"), **chosen)
 
 
 def train(training: dict[str, Any], home: str, registry: str | None) -> dict[str, Any]:
@@ -88,8 +90,8 @@ def train(training: dict[str, Any], home: str, registry: str | None) -> dict[str
     wanted = _training(training)
     focus = wanted.focus or entry_of(wanted.model).form == "chained"
     request = TrainingRequest(
-        wanted.model, wanted.fraction, wanted.seed, minutes=wanted.minutes, clock=COMPARED_BY, focus=focus,
-        residual=wanted.residual,
+        wanted.model, wanted.fraction, wanted.seed, minutes=None if wanted.steps else wanted.minutes,
+        steps=wanted.steps, clock=COMPARED_BY, focus=focus, residual=wanted.residual,
     )  # fmt: skip
     with Home.open(home, registry) as opened:
         registered = opened.register([contingency_of(name) for name in wanted.members])

@@ -34,6 +34,16 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim("with the shooting residual a CCT error of", "cct-focus-shooting", "ES-PINN", "CCT MAE"),
         Claim("our chained form one of", "cct", OURS, "CCT MAE", "ES-PINN"),
     ),
+    "case30-longer": (
+        Claim("After a longer training ES-PINN's CCTs are off by", "longer", "ES-PINN, longer", "CCT MAE"),
+        Claim("XPINN's by", "longer", "Enhanced XPINN, longer", "CCT MAE"),
+        Claim("those without residuals by", "longer", "w/o residual loss, longer", "CCT MAE"),
+    ),
+    "rollouts": (
+        Claim("With rollouts renewed every 60 steps CCTs are off by", "rollouts", "renewed every 60 steps", "CCT MAE"),
+        Claim("every 600 steps by", "rollouts", "renewed every 600 steps", "CCT MAE"),
+        Claim("every 2,400 steps by", "rollouts", "renewed every 2400 steps", "CCT MAE"),
+    ),
     "case30-matched": (
         Claim("On the training grid ES-PINN errs in angles by", "matched", "ES-PINN", "RMSE delta"),
         Claim("its stability map overlaps the true one by", "matched", "ES-PINN", "mIoU"),
@@ -76,6 +86,15 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim("those of separate models by", "fractions", "0.1, Separate", "CCT MAE"),
         Claim("with all of them MoE's by", "fractions", "1, MoE", "CCT MAE"),
         Claim("with a tenth our chained form's by", "fractions", "0.1, MoE chained (ours)", "CCT MAE", "0.1, MoE"),
+    ),
+    "moe-shooting": tuple(
+        Claim(f"{said} by", "time", f"{fraction}, {label}", "CCT MAE")
+        for said, fraction, label in (
+            ("With a tenth of the scenarios and the same time MoE's CCTs are off", "0.1", "MoE"),
+            ("those of separate models", "0.1", "Separate"),
+            ("with all of them MoE's", "1", "MoE"),
+            ("those of separate models", "1", "Separate"),
+        )
     ),
     "family-scaling": (
         Claim("The median member of 33 is off by", "family", "33 members", "median CCT MAE"),

@@ -2,6 +2,8 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -20,7 +22,11 @@ QUICK = Setting(BUDGETS["quick"], (0,))
 WANTED = {
     "case30-accuracy", "case30-matched", "case30-extrapolation", "cross-system", "distillation", "runtime",
     "moe-low-data", "sensitivity", "beta-sweep", "time-sampling", "dae-convergence", "trajectory", "family-scaling",
+    "case30-longer", "rollouts", "moe-shooting",
 }  # fmt: skip
+
+
+TRAINED = SimpleNamespace(checkpoint=SimpleNamespace(id=1, run_id=1, digest="", parameters=1, metrics={}))
 
 
 def trainings(name, setting=QUICK):
@@ -82,8 +88,49 @@ def test_table_1_is_made_with_both_residuals_and_the_papers_rows_with_its_own():
     shooting = {model for model, _, residual in made if residual == "shooting"}
     assert shooting == {"es-pinn", "xpinn", "es-pinn-state-only", "es-pinn-soft-chain"}
     assert {("es-pinn", focus, residual) for focus in (True, False) for residual in ("pointwise", "shooting")} <= made
-    other = [each for name in NAMES if name != "case30-accuracy" for each in trainings(name)]
+    other = [each for name in NAMES if name not in ("case30-accuracy", "moe-shooting") for each in trainings(name)]
     assert {each.residual for each in other} == {"pointwise"}
+
+
+def test_longer_trainings_are_those_of_table_1_but_for_their_minutes():
+    longer = trainings("case30-longer")
+    assert {replace(each, minutes=BUDGETS["quick"].one_shot) for each in longer} <= trainings("case30-accuracy")
+    assert {each.minutes for each in longer} == {BUDGETS["quick"].one_shot, BUDGETS["quick"].longer}
+    five = Setting(BUDGETS["quick"], tuple(range(5)))
+    assert {each.seed for each in trainings("case30-longer", five)} == {0, 1, 2}
+
+
+def test_shooting_on_two_faults_is_compared_at_equal_time_and_at_equal_steps():
+    made = trainings("moe-shooting")
+    assert {(each.residual, each.focus) for each in made} == {("shooting", True)}
+    for fraction in (0.1, 0.2, 1.0):
+        timed = [each for each in made if each.fraction == fraction and each.steps is None]
+        assert sum(e.minutes for e in timed if e.model == "es-pinn") == pytest.approx(
+            sum(e.minutes for e in timed if e.model == "moe")
+        )
+        counted = [each for each in made if each.fraction == fraction and each.steps is not None]
+        assert len({each.steps for each in counted}) == 1
+        assert sorted(len(each.members) for each in counted) == [1, 1, 2]
+
+
+def test_steps_of_a_training_decide_its_identity_and_reach_its_request(monkeypatch, tmp_path):
+    """A training without steps keeps the identity it had before steps could be given."""
+    timed = next(each for each in trainings("moe-shooting") if each.steps is None)
+    counted = replace(timed, minutes=0.0, steps=60)
+    place = jobs.Place(tmp_path)
+    assert "steps" not in jobs.job_of(timed, place).inputs["training"]
+    assert jobs.job_of(timed, place).key != jobs.job_of(counted, place).key
+    asked = []
+    monkeypatch.setattr(jobs, "train_however_briefly", lambda session, rows, request: asked.append(request) or TRAINED)
+    for each in (timed, counted):
+        jobs.train(jobs.job_of(each, place).inputs["training"], str(tmp_path), None)
+    assert [(request.minutes, request.steps) for request in asked] == [(timed.minutes, None), (None, 60)]
+
+
+def test_a_curve_of_rollouts_comes_from_trainings_that_differ_in_nothing_else():
+    wanted = [dict(each.options) for each in load_benchmark("rollouts").tasks(QUICK)]
+    assert len({each.pop("refresh_steps") for each in wanted}) == len(wanted) > 3
+    assert all(each == wanted[0] for each in wanted)
 
 
 @pytest.mark.parametrize(
@@ -157,6 +204,14 @@ def test_the_spacing_of_samples_does_not_move_a_boundary_decided_at_the_end_of_t
     assert found["cct"]["1"] == pytest.approx(found["cct"]["2"], abs=1e-9)
 
 
+def test_fewer_rollouts_are_counted_as_fewer():
+    from zoo.paper.rollouts import measure
+
+    often, seldom = (measure("ieee9-mech-g2-restore", steps, 0.05, seed=0, thin=25) for steps in (1, 1000))
+    assert 0 < seldom["rollouts"] < often["rollouts"]
+    assert seldom["rmse_delta_decisive"] > 0 and seldom["steps"] > 0
+
+
 # --- presentation of results ------------------------------------------------------------------
 
 METRICS = {"train_s": 12.0, "steps": 100.0, "status_errors": 1.0, "cct_mae_ms": 0.5, "cct_max_ms": 2.0}
@@ -208,6 +263,9 @@ def fake_result(wanted):
         | {name: {"median": 5.0, "severities": 3} for name in ("dae", "strict", "fast")},
         "runtime:surrogate": {"median": 2.0, "severities": 50},
         "runtime:head": {"median": 1e-3, "severities": 50},
+        "rollouts:measure": {
+            "rollouts": 3072, "steps": 100, "cct_mae_s": 1e-4, "cct_max_s": 1e-3, "rmse_delta_decisive": 0.01,
+        },
         "family_scaling:measure": {"members": [{"mae": 1e-4, "mismatches": 0}, {"mae": None, "mismatches": 1}]},
         "time_sampling:measure": {"alpha": [0.9], "cct": {"0.5": [0.7], "1": [0.7], "2": [0.7]}},
         "dae_convergence:measure": {"ode": 0.7, "dae": {"10": 0.704, "5": 0.701, "2.5": 0.70025, "1": 0.70004}},
