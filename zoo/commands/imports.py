@@ -35,8 +35,11 @@ def import_(network: Path, dyr: Path | None, output: Path, name: str | None, for
     balance, and everything that was left out or replaced. With the extra cct-zoo[formats], the network may also be
     IEEE CDF (.cdf), UCTE (.uct), CGMES (.zip) or IIDM (.xiidm), and a RAW file is written of it.
     """
+    from contingencies.errors import UsageError
     from contingencies.importing import import_network
 
+    if output.suffix in (".yaml", ".yml", ".json"):
+        raise UsageError(f"--output {str(output)!r} names a file; give a directory, which gets the system file.")
     imported = import_network(network, dyr, output, name, force)
     report = _report(imported)
     if as_json:

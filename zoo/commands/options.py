@@ -169,7 +169,7 @@ gate_options = together(
 
 required_option = click.option(
     "--required-ms",
-    type=Finite(0, 1e6),
+    type=Finite(0, 1e6, above=True),
     help="Time that protection needs, ms: adds pass or fail and the margin to it.",
 )
 

@@ -154,7 +154,10 @@ def _judged(home: "Home", answers: list[dict[str, Any]], required_ms: float | No
         required = (
             1e-3 * required_ms if required_ms is not None else (stored[name].required_s if name in stored else None)
         )
-        if required is None or answer["head"] is None:
+        if required is None:
+            continue
+        if answer["head"] is None:
+            answer |= {"required_s": required, "verdict": None, "margin_s": None}
             continue
         row = store.find(home.database, f"{name}@{answer['contingency_version']}")
         window, bound = home.contingency(row).spec.window, answer["error_bound_s"]
@@ -163,7 +166,7 @@ def _judged(home: "Home", answers: list[dict[str, Any]], required_ms: float | No
 
 
 def _verdict_words(answer: dict[str, Any]) -> str:
-    if "verdict" not in answer:
+    if answer.get("verdict") is None:
         return ""
     margin = "" if answer["margin_s"] is None else f" by {abs(1e3 * answer['margin_s']):.1f} ms"
     after = " after the error bound" if answer["duration_s"] is not None and answer["error_bound_s"] else ""

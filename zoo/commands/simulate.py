@@ -88,7 +88,7 @@ def simulate(
     verdict = "stable" if found.stable else "UNSTABLE"
     crossed = "" if found.crossing is None else f", reached at {found.crossing:.3f} s"
     click.echo(
-        f"{name}  alpha {alpha:g}  t_c {t_c:g} s{where}  {verdict}: largest separation "
+        f"{operators.name}  alpha {alpha:g}  t_c {t_c:g} s{where}  {verdict}: largest separation "
         f"{largest:.4f} rad at {at_s:.3f} s (limit {operators.max_separation:.4f}{crossed})"
         f"{domain_remark(operators, alpha)}  [{reference}]"
     )

@@ -67,6 +67,7 @@ def test_a_system_file_is_no_contingency_and_the_other_way_round(tmp_path):
 
 @pytest.mark.parametrize(("arguments", "code", "sentence"), [
     (("import", "gone.raw", "--output", "x"), 3, "gone.raw: no such file"),
+    (("import", RAW, DYR, "--output", "system.yaml"), 2, "names a file; give a directory"),
     (("import", DYR, "--output", "x"), 2, "does not end in .raw"),
     (("import-contingencies", "gone.con", "--system", "ieee39", "--output", "x.yaml"), 3, "gone.con: no such file"),
     (("import-contingencies", CON, "--system", "nowhere", "--output", "x.yaml"), 3, "is not shipped"),

@@ -306,6 +306,10 @@ def test_a_required_time_is_judged_as_given_or_as_the_registry_has_it(home: Path
     assert answer["required_s"] == 5.0
     assert (answer["verdict"] == "fail") == (answer["duration_s"] is not None)
     assert "verdict" in run("cct", NAME, "--alpha", "0.9", "--csv", "-")[1].splitlines()[0]
+    code, out, _ = run("cct", NAME, "nobody", "--alpha", "0.9", "--required-ms", "120", "--json")
+    judged, silent = json.loads(out)
+    assert code == 3 and silent["verdict"] is None and set(judged) == set(silent), "all answers have the same keys"
+    assert run("cct", NAME, "--alpha", "0.9", "--required-ms", "0")[0] == 2, "no protection needs no time"
 
 
 def test_asking_as_a_cold_process_loads_nothing_heavy(home) -> None:
