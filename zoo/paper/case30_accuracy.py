@@ -9,6 +9,7 @@ from zoo.judging.metrics import TrajectoryTotals
 from zoo.paper.common import (
     ABLATIONS,
     AS_PUBLISHED,
+    CALIBRATED,
     METHODS,
     PRIMARY,
     Protocol,
@@ -116,7 +117,28 @@ def present(setting: Setting, findings: Findings) -> Presentation:
         )
         for suffix, protocol in PROTOCOLS.items()
     )
-    return Presentation((*tables, _architectures(setting, findings)), drawings, (note,))
+    overview = _overview(setting, findings, truth)
+    return Presentation((overview, *tables, _architectures(setting, findings)), drawings, (note,))
+
+
+def _overview(setting: Setting, findings: Findings, truth: dict[str, Any] | None) -> Table:
+    """Mean CCT errors of every method beside each other, one column for each way of training."""
+    mean, factor = boundary_values(truth)[0]
+    rows = []
+    for model, label in ALL.items():
+        cells, missing = [], []
+        for suffix, protocol in PROTOCOLS.items():
+            tasks = assessments(setting, model, protocol) if protocol.applies_to(model) else []
+            paper = PAPER[model][2] if model in PAPER and not suffix else None
+            cells.append(cell([mean(result) for result in findings.of(tasks)], paper, factor))
+            missing.append(findings.problem(tasks))
+        rows.append(Row(label, tuple(cells), "; ".join(dict.fromkeys((*filter(None, missing), CALIBRATED)))))
+    quantities = tuple(
+        Quantity(f"{protocol.residual}, {'decisive part' if protocol.focus else 'whole trajectories'}", "ms")
+        for protocol in PROTOCOLS.values()
+    )
+    title = "Mean error of the CCT on the 50 unseen severities, by residual and by what is learned"
+    return Table("overview", title, "Table 1", quantities, tuple(rows))
 
 
 def _rmse(name: str) -> Any:
@@ -140,7 +162,7 @@ def _trajectories(setting: Setting, findings: Findings, suffix: str) -> Table:
     theirs = {} if suffix else {model: (*numbers[:2], None, None) for model, numbers in PAPER.items()}
     return Table(
         f"trajectories{suffix}",
-        f"Trajectories on the held-out pairs{thinned(setting)}; {protocol.words} learned",
+        f"Trajectories on the held-out pairs{thinned(setting)}; learned: {protocol.words}",
         "beyond the paper" if suffix else "Table 1",
         tuple(quantity for quantity, _, _ in STATES),
         tuple(method_rows(findings, states, values, theirs, labels, partial(trained_why, setting, protocol=protocol))),
@@ -176,7 +198,7 @@ def _critical_times(setting: Setting, findings: Findings, suffix: str, truth: di
     why = partial(trained_why, setting, protocol=protocol)
     return Table(
         f"cct{suffix}",
-        f"Critical clearing times on the 50 unseen severities; {protocol.words} learned",
+        f"Critical clearing times on the 50 unseen severities; learned: {protocol.words}",
         "beyond the paper" if suffix else "Table 1",
         BOUNDARIES,
         tuple(method_rows(findings, boundaries, boundary_values(truth), theirs, labels, why)),
@@ -215,7 +237,7 @@ def _drawing(
     axes.grid(alpha=0.3, which="both")
     if axes.lines:
         axes.legend(fontsize=7)
-    caption = f"CCT error over severity, first seed; {learned} learned. Methods without a finite CCT are not drawn."
+    caption = f"CCT error over severity, first seed; learned: {learned}. Methods without a finite CCT are not drawn."
     return Drawing(name, caption, figure)
 
 

@@ -39,9 +39,9 @@ class Protocol:
 
     @property
     def words(self) -> str:
-        """What is learned, and by which residual where it is not the paper's."""
+        """What is learned, and with which residual where it is not the paper's."""
         learned = "what decides stability" if self.focus else "whole trajectories"
-        return learned if self.residual == "pointwise" else f"{learned}, shooting residual"
+        return learned if self.residual == "pointwise" else f"{learned} with the shooting residual"
 
     def applies_to(self, model: str) -> bool:
         """Whether a model can be trained so."""

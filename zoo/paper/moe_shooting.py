@@ -65,7 +65,7 @@ def _table(setting: Setting, findings: Findings, name: str, terms: Terms, title:
             rows.append(Row(f"{fraction:g}, {METHODS[method]}", cells, findings.why(wanted, terms.why(method))))
     quantities = (*ERRORS, Quantity("steps of all trainings"), Quantity("training", "min"))
     heading = f"Shooting residual, {title}, pooled over both faults{thinned(setting)}"
-    return Table(name, heading, "CCT: Table 3", quantities, tuple(rows)), complete
+    return Table(name, heading, "Table 3", quantities, tuple(rows)), complete
 
 
 BENCHMARK = entry("moe-shooting", tasks, present)

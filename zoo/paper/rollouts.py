@@ -87,7 +87,7 @@ def present(setting: Setting, findings: Findings) -> Presentation:
     table = Table(
         "rollouts",
         f"ES-PINN, shooting residual, {setting.budget.shooting:g} processor minutes, what decides stability",
-        "CCT: Table 1",
+        "Table 1",
         (
             Quantity("rollouts"),
             Quantity("CCT MAE", "ms"),
