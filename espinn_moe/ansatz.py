@@ -10,15 +10,18 @@ from torch import Tensor
 from espinn_moe.physics import Expansion
 
 
-def taylor(start: Expansion, s: Tensor, omega_b: float) -> tuple[Tensor, Tensor]:
-    """Swing-equation expansion a time s (...) after the start, and its derivative: cubic in delta, square in omega."""
+def taylor(start: Expansion, s: Tensor, omega_b: float) -> Tensor:
+    """Swing-equation expansion a time s (...) after the start: cubic in delta, square in omega."""
     s = s[..., None]
-    a, b = start.a, start.b
-    omega = start.omega + s * (a + 0.5 * s * b)
-    delta = start.delta + s * (start.v + omega_b * s * (0.5 * a + s * b / 6.0))
-    omega_rate = a + s * b
-    delta_rate = start.v + omega_b * s * (a + 0.5 * s * b)
-    return torch.cat([delta, omega], dim=-1), torch.cat([delta_rate, omega_rate], dim=-1)
+    omega = start.omega + s * (start.a + 0.5 * s * start.b)
+    delta = start.delta + s * (start.v + omega_b * s * (0.5 * start.a + s * start.b / 6.0))
+    return torch.cat([delta, omega], dim=-1)
+
+
+def taylor_rate(start: Expansion, s: Tensor, omega_b: float) -> Tensor:
+    """Time derivative of the expansion."""
+    s = s[..., None]
+    return torch.cat([start.v + omega_b * s * (start.a + 0.5 * s * start.b), start.a + s * start.b], dim=-1)
 
 
 def taylor_gated(
@@ -27,24 +30,36 @@ def taylor_gated(
     """x_bd + g A + (1 - g)(T - x_bd) with g = 1 - exp(-(s/length)^2).
 
     g and its derivative vanish at the event, so state and right-hand derivative there are those of
-    the active phase, whatever the correction A (..., 2 n).
+    the active phase, whatever the correction A (..., 2 n). With rates of the first r rows only, (r, 2 n), so is the
+    derivative.
     """
     scaled = (s / length)[..., None]
     outside = torch.exp(-scaled.square())  # 1 - g
-    g, g_rate = -torch.expm1(-scaled.square()), 2.0 / length * scaled * outside
+    g = -torch.expm1(-scaled.square())
     x_bd = torch.cat([start.delta, start.omega], dim=-1)
-    expansion, expansion_rate = taylor(start, s, omega_b)
-    state = x_bd + g * A + outside * (expansion - x_bd)
+    change = taylor(start, s, omega_b) - x_bd
+    state = x_bd + g * A + outside * change
     if A_rate is None:
         return state, None
-    rate = g_rate * (A - (expansion - x_bd)) + g * A_rate + outside * expansion_rate
-    return state, rate
+    if A_rate.shape != A.shape:
+        first = slice(len(A_rate))
+        start, s, A, change = start[first], s[first], A[first], change[first]
+        scaled, outside, g = scaled[first], outside[first], g[first]
+    g_rate = 2.0 / length * scaled * outside
+    return state, g_rate * (A - change) + g * A_rate + outside * taylor_rate(start, s, omega_b)
 
 
 def state_gated(
     x_bd: Tensor, s: Tensor, length: float, A: Tensor, A_rate: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
-    """x_bd + g A with g = 1 - exp(-s/length): fixes the event state and leaves the derivative to the correction."""
+    """x_bd + g A with g = 1 - exp(-s/length): fixes the event state and leaves the derivative to the correction.
+
+    Rates as in `taylor_gated`.
+    """
     scaled = (s / length)[..., None]
-    g, g_rate = -torch.expm1(-scaled), torch.exp(-scaled) / length
-    return x_bd + g * A, None if A_rate is None else g_rate * A + g * A_rate
+    state = x_bd - torch.expm1(-scaled) * A
+    if A_rate is None:
+        return state, None
+    if A_rate.shape != A.shape:
+        A, scaled = A[: len(A_rate)], scaled[: len(A_rate)]
+    return state, torch.exp(-scaled) / length * A - torch.expm1(-scaled) * A_rate

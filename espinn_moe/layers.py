@@ -7,15 +7,14 @@ outputs there are; a backward pass would be needed for each output.
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn.functional import linear
 
-Activation = Literal["sine", "tanh"]
+from espinn_moe.network_pass import Activation, NetworkPass
+
 SINE_FREQUENCY = 5.0  # w0 of the paper
 
 
@@ -77,50 +76,31 @@ class Stack(nn.Module):
         x : Tensor
             (..., in) for a plain network or one `group`; (groups, m, in) for all experts at once.
         rate : Tensor, optional
-            Time derivative of x; broadcasts with it.
+            Time derivative of x: one vector (in,) for all rows, or rows of their own, (r, in) or (groups, r, in), for
+            the first r of x.
         group : int, optional
             Which expert.
         """
-        for index, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
-            if group is not None:
-                weight, bias = weight[group], bias[group]
-            rate = None if rate is None else rate @ weight
+        weights, biases = list(self.weights), list(self.biases)
+        if group is not None:
+            weights, biases = [weight[group] for weight in weights], [bias[group] for bias in biases]
+        if rate is None and not torch.is_grad_enabled():
+            return self._values(x, weights, biases), None
+        lead, grouped = x.shape[:-1], weights[0].ndim == 3
+        rows = x if grouped else x.reshape(-1, x.shape[-1])
+        rates = None if rate is None else rate.expand_as(rows) if rate.ndim == 1 else rate
+        value, slope = NetworkPass.apply(rows, rates, self.activation, self.w0, self.hidden, *weights, *biases)
+        if grouped or len(lead) == 1:
+            return value, slope
+        return value.reshape(*lead, -1), None if slope is None else slope.reshape(*lead, -1)
+
+    def _values(self, x: Tensor, weights: list[Tensor], biases: list[Tensor]) -> Tensor:
+        """Values alone, where nothing is learned from them."""
+        for index, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
             x = torch.baddbmm(bias[:, None], x, weight) if weight.ndim == 3 else linear(x, weight.T, bias)
             if index < self.hidden:
-                x, rate = self._activate(x, rate)
-        return x, rate
-
-    def _activate(self, z: Tensor, rate: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """The activation of z, and its derivative along `rate`."""
-        if self.activation == "sine":
-            if rate is None:
-                return (self.w0 * z).sin(), None
-            out: tuple[Tensor, Tensor] = SineWithRate.apply(z, rate.expand_as(z), self.w0)
-            return out
-        y = z.tanh_()
-        return y, None if rate is None else (1.0 - y.square()) * rate
-
-
-class SineWithRate(torch.autograd.Function):
-    """sin(w0 z) and its derivative along `rate`, with one sine and one cosine for both passes.
-
-    Left to autograd, both are computed again on the way back, and they are the dearest part after the products.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, z: Tensor, rate: Tensor, w0: float) -> tuple[Tensor, Tensor]:
-        scaled = w0 * z
-        sine, slope = scaled.sin(), scaled.cos().mul_(w0)
-        ctx.save_for_backward(sine, slope, rate)
-        ctx.w0 = w0
-        return sine, slope * rate
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, of_sine: Tensor, of_rate: Tensor) -> tuple[Tensor, Tensor, None]:
-        sine, slope, rate = ctx.saved_tensors
-        of_z = torch.addcmul(slope * of_sine, sine * rate, of_rate, value=-(ctx.w0**2))
-        return of_z, slope * of_rate, None
+                x = x.mul_(self.w0).sin_() if self.activation == "sine" else x.tanh_()
+        return x
 
 
 class Experts(nn.Module):
@@ -138,19 +118,27 @@ class Experts(nn.Module):
         self.stack = Stack(widths, dtype, activation, groups=count, first=False, w0=w0)
 
     def forward(self, x: Tensor, rate: Tensor | None, expert: int | Tensor) -> tuple[Tensor, Tensor | None]:
-        """Values and derivatives (..., out) of rows x (..., in); an expert per row (...), or one for all."""
+        """Values and derivatives of rows x (..., in); an expert per row (...), or one for all.
+
+        Rates are (..., in), or (r, in) of the first r rows (m, in).
+        """
         if isinstance(expert, int):
             out: tuple[Tensor, Tensor | None] = self.stack(x, rate, group=expert)
             return out
         lead = common_shape(x.shape[:-1], expert.shape)
-        x = x.expand(*lead, -1)
-        places, depth = group_places(expert.expand(lead).reshape(-1), self.count)
-        value, slope = self.stack(
-            self._grouped(x, places, depth), None if rate is None else self._grouped(rate.expand_as(x), places, depth)
-        )
+        x, expert = x.expand(*lead, -1), expert.expand(lead).reshape(-1)
+        places, depth = group_places(expert, self.count)
+        rows = self._grouped(x, places, depth)
+        if rate is None:
+            return self.stack(rows)[0].flatten(0, 1)[places].reshape(*lead, -1), None
+        # Groups keep the order of the rows, so that the first rows of all are also the first of each.
+        rates = rate.expand_as(x) if rate.ndim == 1 else rate
+        rated = rates[..., 0].numel()
+        its_places, its_depth = group_places(expert[:rated], self.count)
+        value, slope = self.stack(rows, self._grouped(rates, its_places, its_depth))
         return (
             value.flatten(0, 1)[places].reshape(*lead, -1),
-            None if slope is None else slope.flatten(0, 1)[places].reshape(*lead, -1),
+            slope.flatten(0, 1)[its_places].reshape(*rates.shape[:-1], -1),
         )
 
     def _grouped(self, rows: Tensor, places: Tensor, depth: int) -> Tensor:

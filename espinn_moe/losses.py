@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from contingencies.errors import UsageError
-from espinn_moe.phases import FAULT_ON, POST_CLEARING, SETTLED_RAD
+from espinn_moe.phases import SETTLED_RAD
 from espinn_moe.physics import Physics
 from espinn_moe.sampling import SamplePool, joined
 from espinn_moe.surrogate import EventSurrogate, Rows, Scenarios, Surrogate
@@ -120,14 +120,17 @@ class TrajectoryObjective:
 
     def terms(self, model: Surrogate, batch: "TrajectoryBatch") -> dict[str, Tensor]:
         """data, residual_delta, residual_omega, and the model's own."""
+        asks_residual = "residual_delta" in self.weights
         rows, n = batch.data, model.n_machines
+        asked = joined([batch.collocation, rows]) if asks_residual else rows
+        rated = len(batch.collocation.t) if asks_residual else 0
         one_way = model if isinstance(model, EventSurrogate) and self.forward_only else None
-        states = model.states if one_way is None else one_way.states_forward_only
-        misfit = self.misfit(states(rows.t, rows.alpha, rows.t_c, routing(model, rows.member)), rows.states)
+        answer = model.states_and_first_rates if one_way is None else one_way.states_and_first_rates_forward_only
+        x, rate = answer(asked.t, asked.alpha, asked.t_c, routing(model, asked.member), rated)
         of_data, of_residual = (begin + self._done * (end - begin) for begin, end in self._decays)
-        terms = {"data": (weights_since_clearing(rows, of_data) * misfit).mean()}
-        if "residual_delta" in self.weights:
-            residual = self.residuals(model, batch.collocation)
+        terms = {"data": (weights_since_clearing(rows, of_data) * self.misfit(x[rated:], rows.states)).mean()}
+        if asks_residual:
+            residual = self.residuals(model, batch.collocation, x[:rated], rate)
             weights = weights_since_clearing(batch.collocation, of_residual)
             terms["residual_delta"] = (weights * (residual[:, :n] / self.scales["delta_rate"]).square()).mean()
             terms["residual_omega"] = (weights * (residual[:, n:] / self.scales["omega_rate"]).square()).mean()
@@ -138,23 +141,17 @@ class TrajectoryObjective:
         angles, speeds = (ours - theirs).chunk(2, dim=-1)
         return (angles / self.scales["delta"]).square() + (speeds / self.scales["omega"]).square()
 
-    def residuals(self, model: Surrogate, rows: Rows) -> Tensor:
-        """d x/dt - f_q(x) (m, 2 n) with the operator of the phase that is active at each row."""
-        one_way = model if isinstance(model, EventSurrogate) and self.forward_only else None
-        states_and_rates = model.states_and_rates if one_way is None else one_way.states_and_rates_forward_only
-        x, rate = states_and_rates(rows.t, rows.alpha, rows.t_c, routing(model, rows.member))
-        out = torch.empty_like(x)
-        for mask, phase in (
-            (rows.t < rows.t_c, FAULT_ON),
-            (rows.t >= rows.t_c, POST_CLEARING),
-        ):
-            member = routing(model, rows.member[mask])
-            operator = (
-                self.physics.fault_on(rows.alpha[mask], member)
-                if phase == FAULT_ON
-                else self.physics.post_clearing(member)
-            )
-            out[mask] = rate[mask] - self.physics.field(operator, x[mask])
+    def residuals(self, model: Surrogate, rows: Rows, x: Tensor, rate: Tensor) -> Tensor:
+        """d x/dt - f_q(x) (m, 2 n) of states and rates of rows, each with the operator of its phase."""
+        cleared = rows.t >= rows.t_c
+        during, after = (~cleared).nonzero()[:, 0], cleared.nonzero()[:, 0]
+        fields = [
+            self.physics.field(
+                self.physics.fault_on(rows.alpha[during], routing(model, rows.member[during])), x[during]
+            ),
+            self.physics.field(self.physics.post_clearing(routing(model, rows.member[after])), x[after]),
+        ]
+        out = rate.index_add(0, torch.cat([during, after]), torch.cat(fields), alpha=-1)
         return out * _undecided(x[:, : model.n_machines]) if self.decisive else out
 
 

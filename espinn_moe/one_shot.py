@@ -19,11 +19,12 @@ from espinn_moe.ansatz import state_gated, taylor_gated
 from espinn_moe.inputs import EventInputs
 from espinn_moe.layers import SINE_FREQUENCY, Experts, Stack, common_shape
 from espinn_moe.phases import FAULT_ON, POST_CLEARING, settled
-from espinn_moe.physics import Phase, Physics
+from espinn_moe.physics import Physics
 from espinn_moe.surrogate import EventSurrogate, Member, Rows, Scenarios
 
 GATE_S = 0.1  # l_q: the local expansion leads for about this long, as far as it is accurate
 
+Rated = int | Literal["all"]  # how many rows get time derivatives: the first so many, or all of any shape
 Chain = Literal["hard", "soft"]
 EventRate = Literal["prescribed", "free"]
 
@@ -76,37 +77,25 @@ class EventStructured(EventSurrogate):
         """Unscaled correction (..., 2 n) of a learned phase, and its time derivative when `rate` is given."""
 
     def states(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> Tensor:
-        return self._evaluate(t, alpha, t_c, member, with_rates=False)[0]
+        return self._evaluate(t, alpha, t_c, member, 0)[0]
 
     def states_and_rates(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> tuple[Tensor, Tensor]:
-        states, rates = self._evaluate(t, alpha, t_c, member, with_rates=True)
+        states, rates = self._evaluate(t, alpha, t_c, member, "all")
         assert rates is not None
         return states, rates
 
-    def states_and_rates_forward_only(
-        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0
+    def states_and_first_rates(
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member, rated: int
     ) -> tuple[Tensor, Tensor]:
-        states, rates = self._evaluate(t, alpha, t_c, member, with_rates=True, forward_only=True)
-        assert rates is not None
-        return states, rates
+        return self._rows(t, alpha, t_c, member, rated, forward_only=False)
+
+    def states_and_first_rates_forward_only(
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member, rated: int
+    ) -> tuple[Tensor, Tensor]:
+        return self._rows(t, alpha, t_c, member, rated, forward_only=True)
 
     def fault_on_states(self, t: Tensor, alpha: Tensor, member: Member = 0) -> Tensor:
-        return self._fault_on(t, alpha, member, with_rates=False)[0]
-
-    def states_forward_only(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> Tensor:
-        after = t >= t_c
-
-        def part(mask: Tensor) -> tuple[Tensor, Tensor, Tensor, Member]:
-            return t[mask], alpha[mask], t_c[mask], member[mask] if isinstance(member, Tensor) else member
-
-        its_t, its_alpha, _, its_member = part(~after)
-        during = self.fault_on_states(its_t, its_alpha, its_member)
-        its_t, its_alpha, its_t_c, its_member = part(after)
-        with torch.no_grad():
-            event = self.fault_on_states(its_t_c, its_alpha, its_member)
-        cleared, _ = self._post_clearing(its_t, its_alpha, its_t_c, event, its_member, with_rates=False)
-        x = torch.empty(len(t), 2 * self.n_machines, dtype=self.dtype, device=t.device)
-        return x.index_put((~after,), during).index_put((after,), cleared)
+        return self._fault_on(t, alpha, member, 0)[0]
 
     def settings(self) -> dict[str, Any]:
         return {
@@ -135,74 +124,117 @@ class EventStructured(EventSurrogate):
 
     def extra_terms(self, rows: Rows) -> dict[str, Tensor]:
         """A soft chain is held together by the squared gap of the event states, in output scales."""
-        return self._gap_of_events(rows, self.fault_on_states(rows.t_c, rows.alpha, rows.member))
+        return self._gap_of_events(rows, forward_only=False)
 
     def extra_terms_forward_only(self, rows: Rows) -> dict[str, Tensor]:
-        with torch.no_grad():
-            fault_on = self.fault_on_states(rows.t_c, rows.alpha, rows.member)
-        return self._gap_of_events(rows, fault_on)
+        return self._gap_of_events(rows, forward_only=True)
 
-    def _gap_of_events(self, rows: Rows, fault_on: Tensor) -> dict[str, Tensor]:
+    def _gap_of_events(self, rows: Rows, forward_only: bool) -> dict[str, Tensor]:
         if self.chain == "hard":
             return {}
+        with torch.set_grad_enabled(torch.is_grad_enabled() and not forward_only):
+            fault_on = self.fault_on_states(rows.t_c, rows.alpha, rows.member)
         gap = self._own_event_state(rows.alpha, rows.t_c, rows.member) - fault_on
         return {"interface": (gap / self.output_scale[rows.member, POST_CLEARING]).square().mean()}
 
     def _evaluate(
-        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member, with_rates: bool, forward_only: bool = False
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member, rated: Rated
     ) -> tuple[Tensor, Tensor | None]:
         """Each part is computed on the axes it depends on: the fault-on part never sees t_c."""
         index_shape = member.shape if isinstance(member, Tensor) else ()
         shape = common_shape(t.shape, alpha.shape, t_c.shape, index_shape)
         before, after = (t < self.t_f)[..., None], (t >= t_c).expand(shape)
-        x, rates = self._fault_on(t.clamp(min=self.t_f), alpha, member, with_rates)
+        x, rates = self._fault_on(t.clamp(min=self.t_f), alpha, member, rated)
         x = torch.where(before, self.physics.x_0, x).expand(*shape, -1).clone()
         if rates is not None:
             rates = torch.where(before, torch.zeros_like(self.physics.x_0), rates).expand(*shape, -1).clone()
         if after.any():
-            with torch.set_grad_enabled(torch.is_grad_enabled() and not forward_only):
-                event, _ = self._fault_on(t_c, alpha, member, with_rates=False)
+            event, _ = self._fault_on(t_c, alpha, member, 0)
             its_t, its_alpha, its_t_c = (value.expand(shape)[after] for value in (t, alpha, t_c))
             its_member = member.expand(shape)[after] if isinstance(member, Tensor) else member
             x[after], post_rates = self._post_clearing(
-                its_t, its_alpha, its_t_c, event.expand(*shape, -1)[after], its_member, with_rates
+                its_t, its_alpha, its_t_c, event.expand(*shape, -1)[after], its_member, rated
             )
             if rates is not None and post_rates is not None:
                 rates[after] = post_rates
         return x, rates
 
-    def _fault_on(self, t: Tensor, alpha: Tensor, member: Member, with_rates: bool) -> tuple[Tensor, Tensor | None]:
-        phase = self.physics.fault_on(alpha, member)
+    def _rows(
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member, rated: int, forward_only: bool
+    ) -> tuple[Tensor, Tensor]:
+        """States (m, 2 n) and first rates (r, 2 n) of rows (m,) from t_f on; a network sees only rows that need it.
+
+        Rows are sorted into those during the fault and those after clearing, each with the rated ones first.
+        """
+        after = t >= t_c
+        order = torch.cat([(~after).nonzero()[:, 0], after.nonzero()[:, 0]])
+        count = len(t) - int(after.sum())
+        during, cleared = order[:count], order[count:]
+        its_member = member[order] if isinstance(member, Tensor) else member
+        first, second = _split(its_member, count)
+        fault_rated, post_rated = int((during < rated).sum()), int((cleared < rated).sum())
+        if forward_only:
+            x, rate = self._fault_on(t[during], alpha[during], first, fault_rated)
+            with torch.no_grad():
+                event, _ = self._fault_on(t_c[cleared], alpha[cleared], second, 0)
+        else:
+            x, rate = self._fault_on(torch.where(after, t_c, t)[order], alpha[order], its_member, fault_rated)
+            x, event = x[:count], x[count:]
+        x_post, rate_post = self._post_clearing(t[cleared], alpha[cleared], t_c[cleared], event, second, post_rated)
+        states = torch.empty(len(t), x.shape[-1], dtype=x.dtype, device=x.device).index_copy(
+            0, order, torch.cat([x, x_post])
+        )
+        if not rated:
+            return states, states[:0]
+        places = torch.cat([during[:fault_rated], cleared[:post_rated]])
+        rates = torch.cat([part for part in (rate, rate_post) if part is not None])
+        return states, torch.empty_like(states[:rated]).index_copy(0, places, rates)
+
+    def _fault_on(self, t: Tensor, alpha: Tensor, member: Member, rated: Rated) -> tuple[Tensor, Tensor | None]:
         inputs, velocity = self.inputs.fault_on(t, alpha)
-        A, A_rate = self._scaled(FAULT_ON, inputs, velocity if with_rates else None, member)
-        x_0 = self.physics.x_0.expand(*phase.P_m.shape[:-1], -1)
-        return self._begin(phase, x_0, t - self.t_f, A, A_rate)
+        A, A_rate = self._scaled(FAULT_ON, inputs, _rates(velocity, rated), member)
+        s = t - self.t_f
+        if self.event_rate == "free":
+            return state_gated(self.physics.x_0, s, self.gate_s, A, A_rate)
+        start = self.physics.expand_initial(alpha, member)
+        return taylor_gated(start, s, self.gate_s, self.physics.omega_b, A, A_rate)
 
     def _post_clearing(
-        self, t: Tensor, alpha: Tensor, t_c: Tensor, event: Tensor, member: Member, with_rates: bool
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, event: Tensor, member: Member, rated: Rated
     ) -> tuple[Tensor, Tensor | None]:
         inputs, velocity = self.inputs.post_clearing(t, alpha, t_c)
-        A, A_rate = self._scaled(POST_CLEARING, inputs, velocity if with_rates else None, member)
+        A, A_rate = self._scaled(POST_CLEARING, inputs, _rates(velocity, rated), member)
         if self.chain == "soft":
             event = self._own_event_state(alpha, t_c, member)
             A = self.physics.x_0 + A - event
-        return self._begin(self.physics.post_clearing(member), event, t - t_c, A, A_rate)
+        s = t - t_c
+        if self.event_rate == "free":
+            return state_gated(event, s, self.gate_s, A, A_rate)
+        start = self.physics.expand(self.physics.post_clearing(member), event)
+        return taylor_gated(start, s, self.gate_s, self.physics.omega_b, A, A_rate)
 
     def _own_event_state(self, alpha: Tensor, t_c: Tensor, member: Member) -> Tensor:
         inputs, _ = self.inputs.post_clearing(t_c, alpha, t_c)
         return self.physics.x_0 + self._scaled(POST_CLEARING, inputs, None, member)[0]
 
-    def _begin(
-        self, phase: Phase, x_bd: Tensor, s: Tensor, A: Tensor, A_rate: Tensor | None
-    ) -> tuple[Tensor, Tensor | None]:
-        if self.event_rate == "free":
-            return state_gated(x_bd, s, self.gate_s, A, A_rate)
-        return taylor_gated(self.physics.expand(phase, x_bd), s, self.gate_s, self.physics.omega_b, A, A_rate)
-
     def _scaled(self, phase: int, inputs: Tensor, rate: Tensor | None, member: Member) -> tuple[Tensor, Tensor | None]:
         A, A_rate = self.correction(phase, inputs, rate, member)
         scale = self.output_scale[member, phase]
-        return scale * A, None if A_rate is None else scale * A_rate
+        if A_rate is None:
+            return scale * A, None
+        return scale * A, (scale if scale.ndim == 1 or A_rate.shape == A.shape else scale[: len(A_rate)]) * A_rate
+
+
+def _rates(velocity: Tensor, rated: Rated) -> Tensor | None:
+    """Time derivatives of inputs, from the one that all rows have: of all, of the first so many, or of none."""
+    if rated == "all":
+        return velocity
+    return velocity.expand(rated, -1) if rated else None
+
+
+def _split(member: Member, count: int) -> tuple[Member, Member]:
+    """The members of the first rows and of the rest."""
+    return (member[:count], member[count:]) if isinstance(member, Tensor) else (member, member)
 
 
 class ESPINN(EventStructured):
@@ -294,7 +326,7 @@ class HardRoutedMoE(EventStructured):
         ends = torch.cat([padding, label])
         inputs = torch.cat([inputs, ends.expand(*inputs.shape[:-1], -1)], dim=-1)
         if rate is not None:
-            rate = torch.cat([rate, torch.zeros_like(ends)])
+            rate = torch.cat([rate, torch.zeros_like(ends).expand(*rate.shape[:-1], -1)], dim=-1)
         shared, shared_rate = self.necks[phase](*self.trunk(inputs, rate))
         out: tuple[Tensor, Tensor | None] = self.experts[phase](shared, shared_rate, member)
         return out

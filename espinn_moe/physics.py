@@ -14,12 +14,12 @@ from torch import Tensor, nn
 
 from contingencies.operators import PhaseOperators
 from contingencies.severity import fault_coefficient
-from contingencies.swing import swing_field, taylor_coefficients
+from contingencies.swing import electrical_power, swing_field, taylor_coefficients
 from espinn_moe.condition_physics import FamilyOperators
 from espinn_moe.low_rank import LowRank, admittances, padded
 from espinn_moe.surrogate import Member
 
-Index = Tensor | tuple[Tensor, ...]
+Index = Tensor | slice | tuple[Tensor, ...]
 Matrix = Tensor | LowRank
 MANY_MACHINES = 24  # from here on a row's own n x n matrix costs more than its low-rank change
 
@@ -89,6 +89,7 @@ class Physics(nn.Module):
     P_m_pre: Tensor
     P_m_slope: Tensor
     P_m_post: Tensor
+    initial_a: Tensor
     fault_G: Tensor
     fault_B: Tensor
     fault_gain: Tensor
@@ -119,6 +120,7 @@ class Physics(nn.Module):
             "P_m_post": np.stack([m.P_m_post for m in members]),
             "fault_G": outer.real,
             "fault_B": outer.imag,
+            "initial_a": np.stack([_initial_acceleration(m) for m in members]),
         }
         for name, value in real.items():
             self.register_buffer(name, torch.tensor(np.ascontiguousarray(value), dtype=dtype), persistent=False)
@@ -186,8 +188,33 @@ class Physics(nn.Module):
         rates = swing_field(delta, omega, phase.P_m, self.E, phase.G, phase.B, self.H, self.D, self.omega_b)
         return torch.cat(rates, dim=-1)
 
+    def expand_initial(self, alpha: Tensor, member: Member) -> Expansion:
+        """Local expansion at the pre-fault state when the fault of severities alpha (...) strikes, each (..., n).
+
+        Electrical power is linear in the admittance, and speeds are synchronous: so it is linear in the coefficient of
+        the fault, and needs no admittance of every row.
+        """
+        c = fault_coefficient(alpha, self.fault_gain[member], self.fault_bend[member])
+        parts = torch.stack(torch.broadcast_tensors(torch.ones_like(c.real), alpha, c.real, c.imag), dim=-1)
+        slopes = self.initial_a[member]
+        a = parts @ slopes if slopes.ndim == 2 else (parts[..., None] * slopes).sum(-2)
+        delta, omega = (part.expand_as(a) for part in self.x_0.chunk(2, dim=-1))
+        return Expansion(delta, omega, torch.zeros_like(a), a, -self.D * a / (2.0 * self.H))
+
     def expand(self, phase: Phase, x: Tensor) -> Expansion:
         """Local expansion at states x (..., 2 n)."""
         delta, omega = x.chunk(2, dim=-1)
         v, a, b = taylor_coefficients(delta, omega, phase.P_m, self.E, phase.G, phase.B, self.H, self.D, self.omega_b)
         return Expansion(delta, omega, v, a, b)
+
+
+def _initial_acceleration(operators: PhaseOperators) -> np.ndarray:
+    """d omega/dt (4, n) at the pre-fault state: without a fault, and by alpha, Re c and Im c."""
+    fault = np.outer(operators.fault_from, operators.fault_to)
+
+    def power(Y: np.ndarray) -> np.ndarray:
+        taken: np.ndarray = electrical_power(operators.delta_0, operators.E, Y.real, Y.imag)
+        return taken
+
+    parts = [operators.P_m_pre - power(operators.Y_pre), operators.P_m_slope, -power(fault), -power(1j * fault)]
+    return np.stack(parts) / (2.0 * operators.H)

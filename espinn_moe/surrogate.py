@@ -116,6 +116,17 @@ class Surrogate(torch.nn.Module, ABC):
     def states_and_rates(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> tuple[Tensor, Tensor]:
         """States and their right-hand time derivatives (rad/s, pu/s), each (..., 2 n), in one forward pass."""
 
+    def states_and_first_rates(
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member, rated: int
+    ) -> tuple[Tensor, Tensor]:
+        """States (m, 2 n) of rows (m,), and right-hand time derivatives (r, 2 n) of the first r = `rated` of them."""
+
+        def part(rows: slice) -> tuple[Tensor, Tensor, Tensor, Member]:
+            return t[rows], alpha[rows], t_c[rows], member[rows] if isinstance(member, Tensor) else member
+
+        states, rates = self.states_and_rates(*part(slice(rated)))
+        return torch.cat([states, self.states(*part(slice(rated, None)))]), rates
+
     @abstractmethod
     def settings(self) -> dict[str, Any]:
         """Builder arguments as plain JSON values: with the members enough to rebuild the model."""
@@ -164,14 +175,14 @@ class EventSurrogate(Surrogate):
         """States (..., 2 n) at instants t from t_f on while the fault lasts; at t = t_c, the event states."""
 
     @abstractmethod
-    def states_forward_only(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> Tensor:
-        """States (m, 2 n) of rows (m,) from t_f on, without gradients from post-clearing into fault-on parameters."""
-
-    @abstractmethod
-    def states_and_rates_forward_only(
-        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0
+    def states_and_first_rates_forward_only(
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member, rated: int
     ) -> tuple[Tensor, Tensor]:
-        """States and rates (m, 2 n) of such rows, likewise."""
+        """The same for rows from t_f on, without gradients from post-clearing into fault-on parameters."""
+
+    def states_forward_only(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> Tensor:
+        """States (m, 2 n) of such rows alone, likewise."""
+        return self.states_and_first_rates_forward_only(t, alpha, t_c, member, 0)[0]
 
     def extra_terms_forward_only(self, rows: Rows) -> dict[str, Tensor]:
         """The penalties of `extra_terms`, one-sided."""

@@ -28,7 +28,7 @@ from espinn_moe.state_file import tree_from_bytes, tree_to_bytes
 SAVE_INTERVAL_S = 45.0  # a killed run loses at most one minute
 REPORT_INTERVAL_S = 1.0
 CURVE_POINTS = 200  # points of the recorded loss curves, however long the run
-STATE_VERSION = 3
+STATE_VERSION = 4
 
 CLOCKS: dict[Clock, Callable[[], float]] = {"wall": time.monotonic, "processor": time.process_time}
 

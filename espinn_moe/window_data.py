@@ -126,7 +126,7 @@ def starts(model: Chained, phase: int, data: WindowSet) -> Expansion:
 
 def remainders(model: Chained, phase: int, data: WindowSet) -> tuple[Tensor, Tensor]:
     """Taylor expansion at the nodes, and what the targets leave beyond it, (m, J, 2 n) each."""
-    expansion, _ = taylor(
+    expansion = taylor(
         starts(model, phase, data).for_samples(),
         (model.window_s * data.nodes).expand(len(data.x), -1),
         model.physics.omega_b,

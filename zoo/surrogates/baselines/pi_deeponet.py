@@ -37,7 +37,19 @@ class PIDeepONet(Baseline):
         time, severity, clearing = self.scaled(t, alpha, t_c)
         basis, basis_rate = self.trunk(time[..., None], time.new_tensor([self.scaled_time_rate]))
         weights, _ = self.branch(torch.stack([severity, clearing], dim=-1))
-        out, rate = self.readout(weights * basis), (weights * basis_rate) @ self.readout.weight.T
+        return self._answer(weights, basis, weights, basis_rate)
+
+    def states_and_first_rates(
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member, rated: int
+    ) -> tuple[Tensor, Tensor]:
+        time, severity, clearing = self.scaled(t, alpha, t_c)
+        basis, basis_rate = self.trunk(time[:, None], time.new_full((rated, 1), self.scaled_time_rate))
+        weights, _ = self.branch(torch.stack([severity, clearing], dim=-1))
+        return self._answer(weights, basis, weights[:rated], basis_rate)
+
+    def _answer(self, weights: Tensor, basis: Tensor, its_weights: Tensor, basis_rate: Tensor) -> tuple[Tensor, Tensor]:
+        """States from weights and basis, and rates where the basis has them."""
+        out, rate = self.readout(weights * basis), (its_weights * basis_rate) @ self.readout.weight.T
         return self.x_0 + self.scale * out, self.scale * rate
 
     def trajectories(

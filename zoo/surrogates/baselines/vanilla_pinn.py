@@ -35,6 +35,14 @@ class VanillaPINN(Baseline):
         out, rate = self.network(inputs, velocity)
         return self.x_0 + self.scale * out, self.scale * rate
 
+    def states_and_first_rates(
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member, rated: int
+    ) -> tuple[Tensor, Tensor]:
+        inputs = torch.stack(self.scaled(t, alpha, t_c), dim=-1)
+        velocity = inputs.new_tensor([self.scaled_time_rate, 0.0, 0.0])
+        out, rate = self.network(inputs, velocity.expand(rated, -1))
+        return self.x_0 + self.scale * out, self.scale * rate
+
     def extra_terms(self, rows: Rows) -> dict[str, Tensor]:
         return {"initial": self.initial_misfit(rows)}
 

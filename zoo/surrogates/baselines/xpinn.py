@@ -44,49 +44,56 @@ class EnhancedXPINN(Baseline, EventSurrogate):
         self.post_clearing = Stack([3, *[post_width] * post_depth, states], self.dtype, "sine")
 
     def states(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> Tensor:
-        return self._by_phase(t, alpha, t_c, with_rates=False)[0]
+        shape, rows = _flat(t, alpha, t_c)
+        return self._by_phase(*rows, 0)[0].reshape(*shape, -1)
 
     def states_and_rates(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> tuple[Tensor, Tensor]:
-        states, rates = self._by_phase(t, alpha, t_c, with_rates=True)
-        assert rates is not None
-        return states, rates
+        shape, rows = _flat(t, alpha, t_c)
+        states, rates = self._by_phase(*rows, len(rows[0]))
+        return states.reshape(*shape, -1), rates.reshape(*shape, -1)
+
+    def states_and_first_rates(
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member, rated: int
+    ) -> tuple[Tensor, Tensor]:
+        return self._by_phase(t, alpha, t_c, rated)
+
+    def states_and_first_rates_forward_only(
+        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member, rated: int
+    ) -> tuple[Tensor, Tensor]:
+        return self._by_phase(
+            t, alpha, t_c, rated
+        )  # networks answer for their own phases; only the interface joins them
 
     def fault_on_states(self, t: Tensor, alpha: Tensor, member: Member = 0) -> Tensor:
-        return self._fault_on(t, alpha, False)[0]
+        return self._fault_on(t, alpha, 0)[0]
 
-    def states_forward_only(self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0) -> Tensor:
-        return self.states(t, alpha, t_c)  # each network answers for its own phase; only the interface joins them
+    def _by_phase(self, t: Tensor, alpha: Tensor, t_c: Tensor, rated: int) -> tuple[Tensor, Tensor]:
+        """Each row (m,) from the network of its phase; rows before the fault are the exact equilibrium.
 
-    def states_and_rates_forward_only(
-        self, t: Tensor, alpha: Tensor, t_c: Tensor, member: Member = 0
-    ) -> tuple[Tensor, Tensor]:
-        return self.states_and_rates(t, alpha, t_c)
-
-    def _by_phase(self, t: Tensor, alpha: Tensor, t_c: Tensor, with_rates: bool) -> tuple[Tensor, Tensor | None]:
-        """Each row from the network of its phase; rows before the fault are the exact equilibrium."""
-        shape = common_shape(t.shape, alpha.shape, t_c.shape)
-        t, alpha, t_c = (x.expand(shape).reshape(-1) for x in (t, alpha, t_c))
+        Rates are those of the first `rated` rows.
+        """
         states = self.x_0.expand(len(t), -1)
-        rates = torch.zeros_like(states) if with_rates else None
+        rates = torch.zeros_like(states[:rated])
         during = ((t >= self.t_f) & (t < t_c)).nonzero()[:, 0]
         after = (t >= t_c).nonzero()[:, 0]
         for rows, answer in (
-            (during, lambda i: self._fault_on(t[i], alpha[i], with_rates)),
-            (after, lambda i: self._post_clearing(t[i], alpha[i], t_c[i], with_rates)),
+            (during, lambda i, first: self._fault_on(t[i], alpha[i], first)),
+            (after, lambda i, first: self._post_clearing(t[i], alpha[i], t_c[i], first)),
         ):
-            value, slope = answer(rows)
+            first = int((rows < rated).sum())
+            value, slope = answer(rows, first)
             states = states.index_copy(0, rows, value)
-            if rates is not None and slope is not None:
-                rates = rates.index_copy(0, rows, slope)
-        return states.reshape(*shape, -1), None if rates is None else rates.reshape(*shape, -1)
+            if slope is not None:
+                rates = rates.index_copy(0, rows[:first], slope)
+        return states, rates
 
-    def _fault_on(self, t: Tensor, alpha: Tensor, with_rates: bool) -> tuple[Tensor, Tensor | None]:
+    def _fault_on(self, t: Tensor, alpha: Tensor, rated: int) -> tuple[Tensor, Tensor | None]:
         inputs, velocity = self.inputs.fault_on(t, alpha)
-        return self._scaled_output(*self.fault_on(inputs, velocity if with_rates else None))
+        return self._scaled_output(*self.fault_on(inputs, velocity.expand(rated, -1) if rated else None))
 
-    def _post_clearing(self, t: Tensor, alpha: Tensor, t_c: Tensor, with_rates: bool) -> tuple[Tensor, Tensor | None]:
+    def _post_clearing(self, t: Tensor, alpha: Tensor, t_c: Tensor, rated: int) -> tuple[Tensor, Tensor | None]:
         inputs, velocity = self.inputs.post_clearing(t, alpha, t_c)
-        return self._scaled_output(*self.post_clearing(inputs, velocity if with_rates else None))
+        return self._scaled_output(*self.post_clearing(inputs, velocity.expand(rated, -1) if rated else None))
 
     def _scaled_output(self, out: Tensor, slope: Tensor | None) -> tuple[Tensor, Tensor | None]:
         return self.x_0 + self.scale * out, None if slope is None else self.scale * slope
@@ -101,8 +108,15 @@ class EnhancedXPINN(Baseline, EventSurrogate):
 
     def _interfaces(self, rows: Rows, before: Tensor) -> dict[str, Tensor]:
         at_fault = self.fault_on_states(torch.full_like(rows.t, self.t_f), rows.alpha)
-        after, _ = self._post_clearing(rows.t_c, rows.alpha, rows.t_c, False)
+        after, _ = self._post_clearing(rows.t_c, rows.alpha, rows.t_c, 0)
         return {"interface_fault": self.misfit(at_fault, self.x_0), "interface_clearing": self.misfit(after, before)}
 
     def settings(self) -> dict[str, Any]:
         return {**super().settings(), **self.sizes}
+
+
+def _flat(t: Tensor, alpha: Tensor, t_c: Tensor) -> tuple[torch.Size, tuple[Tensor, Tensor, Tensor]]:
+    """The common shape of the arguments, and each of them as rows (m,)."""
+    shape = common_shape(t.shape, alpha.shape, t_c.shape)
+    rows = (x.expand(shape).reshape(-1) for x in (t, alpha, t_c))
+    return shape, (next(rows), next(rows), next(rows))
