@@ -141,8 +141,9 @@ def test_residuals_are_what_the_states_miss_of_the_swing_equation():
     model = ESPINN([operators(LINE)], dtype="float64", fault_width=8, post_width=8).requires_grad_(False)
     objective = TrajectoryObjective(model, [trajectories(LINE)], collocation_rows=40)
     rows = objective.batch(torch.Generator().manual_seed(2)).collocation
-    residual = objective.residuals(model, rows)
-    x = model.states(rows.t, rows.alpha, rows.t_c).numpy()
+    states, rates = model.states_and_rates(rows.t, rows.alpha, rows.t_c)
+    residual = objective.residuals(model, rows, states, rates)
+    x = states.numpy()
     ahead = model.states(rows.t + 1e-6, rows.alpha, rows.t_c).numpy()
     behind = model.states(rows.t - 1e-6, rows.alpha, rows.t_c).numpy()
     n, ops = model.n_machines, operators(LINE)

@@ -113,6 +113,21 @@ def test_rates_that_are_carried_forward_are_the_time_derivative(name, operators,
     torch.testing.assert_close(rates[smooth], slope[smooth], rtol=1e-5, atol=1e-5)
 
 
+@every_model
+@pytest.mark.parametrize("rated", [0, 7, 60])
+def test_rows_of_which_only_the_first_have_rates_get_the_same_answers(name, rated, operators, scenarios):
+    model = calibrated(name, operators, scenarios, dtype="float64")
+    t, alpha, t_c = queries(operators, torch.float64, 60)
+    t = t.clamp(min=operators.window.t_f)
+    states, rates = model.states_and_rates(t, alpha, t_c)
+    for answer in ("states_and_first_rates", "states_and_first_rates_forward_only"):
+        if not hasattr(model, answer):
+            continue
+        ours, first = getattr(model, answer)(t, alpha, t_c, 0, rated)
+        torch.testing.assert_close(ours, states, rtol=0.0, atol=1e-10)
+        torch.testing.assert_close(first, rates[:rated], rtol=1e-9, atol=1e-9)
+
+
 @pytest.mark.parametrize("name", EXACT_BEFORE_FAULT)
 def test_nothing_moves_before_the_fault(name, operators, scenarios):
     model = calibrated(name, operators, scenarios, dtype="float64")
