@@ -46,6 +46,12 @@ STORED = (  # what is printed of a stored number
     show_default=True,
     help="Folder of the report; entries that are not named keep their sections.",
 )
+@click.option(
+    "--results",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIRECTORY",
+    help="Folder of finished work, instead of the home's: what is in it is done, on whichever machine it was.",
+)
 @click.option("--mlflow/--no-mlflow", default=True, show_default=True, help="Send the runs to MLflow at the end.")
 @executor_options
 @registry_options
@@ -59,6 +65,7 @@ def benchmark(
     no_run: bool,
     stored: bool,
     output: Path,
+    results: Path | None,
     mlflow: bool,
     jobs: int | None,
     cluster: str | None,
@@ -120,7 +127,7 @@ def benchmark(
             display.say(f"  {stage} {count}/{total}  {item.job.label}: {outcome}")
             display(stage, count, total)
 
-        conduct = Conduct(Place(own_home, registry), executor, not resume, not no_train, hear, display.say)
+        conduct = Conduct(Place(own_home, registry, results), executor, not resume, not no_train, hear, display.say)
         for position, entry in enumerate(entries, 1):
             display.say(f"[{position}/{len(entries)}] {entry.name}: {entry.title}")
             result = run_entry(entry, setting, conduct)

@@ -5,13 +5,15 @@ the checkpoint is found through the training's own result.
 """
 
 import importlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from contingencies.errors import ZooError
+from contingencies.errors import NotFoundError, ZooError
 from espinn_moe.surrogate import Surrogate
 from registry.home import Home
+from registry.records import CheckpointRecord
 from registry.store import runs
 from zoo.paper.entry import Task, Training
 from zoo.paper.members import contingency_of
@@ -20,7 +22,7 @@ from zoo.surrogates.catalogue import entry_of
 from zoo.surrogates.checkpoints import from_bytes
 from zoo.training.request import TrainingRequest
 from zoo.training.session import Session, train_however_briefly
-from zoo.work.code import PAPER, TRAINING, code_digest
+from zoo.work.code import MEASURING, TRAINING, code_digest
 from zoo.work.jobs import FOLDER, Job, Results
 
 
@@ -30,11 +32,12 @@ class Place:
 
     home: Path
     registry: str | None = None  # URL of another registry than the home's own
+    kept: Path | None = None  # folder of results that several homes share, instead of the home's own
 
     @property
     def results(self) -> Results:
         """Of trainings and measurements."""
-        return Results(self.home / FOLDER)
+        return Results(self.kept or self.home / FOLDER)
 
 
 def job_of(work: Task | Training, place: Place) -> Job:
@@ -46,7 +49,9 @@ def job_of(work: Task | Training, place: Place) -> Job:
     inputs = {"function": work.function, "options": dict(work.options)}
     if work.training is not None:
         inputs["training"] = _plain(work.training)
-    return Job("zoo.paper.jobs:measure", inputs, context, code_digest(PAPER), label_of(work))
+    context["kept"] = None if place.kept is None else str(place.kept.resolve())
+    code = code_digest((*MEASURING, f"zoo.paper.{work.function.partition(':')[0]}"))
+    return Job("zoo.paper.jobs:measure", inputs, context, code, label_of(work))
 
 
 def label_of(work: Task | Training) -> str:
@@ -111,12 +116,14 @@ def measure(
     options: dict[str, Any],
     home: str,
     registry: str | None,
+    kept: str | None = None,
     training: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Do one measurement, on a trained surrogate if it is one of such."""
+    place = Place(Path(home), registry, None if kept is None else Path(kept))
     module, _, name = function.partition(":")
     measurement = getattr(importlib.import_module(f"zoo.paper.{module}"), name)
-    surrogate = [] if training is None else [load_surrogate(_training(training), Place(Path(home), registry))]
+    surrogate = [] if training is None else [load_surrogate(_training(training), place)]
     result: dict[str, Any] = measurement(*surrogate, **options)
     return result
 
@@ -127,5 +134,26 @@ def load_surrogate(training: Training, place: Place) -> Surrogate:
     if trained is None:
         raise ZooError(f"{label_of(training)}: its training has not finished.")
     with Home.open(place.home, place.registry, create=False) as opened:
-        content = opened.load_checkpoint(runs.get_checkpoint(opened.database, trained["checkpoint"]))
+        checkpoint = _checkpoint(opened, trained)
+        if checkpoint is None:
+            raise ZooError(f"{label_of(training)}: was trained in another home, and its model is not in this one.")
+        content = opened.load_checkpoint(checkpoint)
     return from_bytes(content, contingency_of(training.members[0])).surrogate
+
+
+def trained_elsewhere(trainings: Iterable[Training], place: Place) -> list[Training]:
+    """Of finished trainings, those whose model another home has and this one does not."""
+    finished = [(each, place.results.get(job_of(each, place))) for each in trainings]
+    if not any(result for _, result in finished):
+        return []
+    with Home.open(place.home, place.registry) as opened:
+        return [each for each, result in finished if result is not None and _checkpoint(opened, result) is None]
+
+
+def _checkpoint(home: Home, trained: dict[str, Any]) -> CheckpointRecord | None:
+    """What a training has left in the registry, if it was in this one: numbers are those of a registry."""
+    try:
+        found = runs.get_checkpoint(home.database, trained["checkpoint"])
+    except NotFoundError:
+        return None
+    return found if found.digest == trained["digest"] else None

@@ -6,7 +6,7 @@ from typing import Any
 
 from contingencies.errors import ZooError
 from zoo.paper.entry import Benchmark, Findings, Setting, Task, Training
-from zoo.paper.jobs import Place, job_of
+from zoo.paper.jobs import Place, job_of, trained_elsewhere
 from zoo.paper.numbers import store_numbers, write_diary
 from zoo.paper.tables import Presentation
 from zoo.work.batch import failures, run_jobs
@@ -73,7 +73,9 @@ def run_entry(benchmark: Benchmark, setting: Setting, conduct: Conduct) -> Entry
         earlier = {each: results.get(job) for each, job in jobs.items()}
         findings = Findings({each: result for each, result in earlier.items() if result is not None}, {})
         return EntryResult(benchmark, benchmark.present(setting, findings), (), 0)
-    if not conduct.train:
+    if conduct.train:
+        _forget_lost(tasks, jobs, conduct)
+    else:
         trainings = [each for each in trainings if results.get(jobs[each]) is not None]
     done = _run("training", trainings, jobs, conduct)
     done |= _run("measuring", _possible(tasks, done), jobs, conduct)
@@ -87,6 +89,17 @@ def run_entry(benchmark: Benchmark, setting: Setting, conduct: Conduct) -> Entry
     except ZooError as error:  # hours of work must not be lost to a registry that is away: the report shows them
         failed.append(f"storing the numbers: {error}")
     return EntryResult(benchmark, shown, tuple(failed), fresh)
+
+
+def _forget_lost(tasks: Sequence[Task], jobs: dict[Task | Training, Job], conduct: Conduct) -> None:
+    """Forget trainings whose model is still to be measured and is in another home, so that they are done again."""
+    results = conduct.place.results
+    unmeasured = [t.training for t in tasks if t.training is not None and results.get(jobs[t]) is None]
+    lost = trained_elsewhere(dict.fromkeys(unmeasured), conduct.place)
+    for training in lost:
+        results.forget(jobs[training])
+    if lost:
+        conduct.say(f"trained in another home, not measured there, and therefore trained again: {len(lost)}.")
 
 
 def _possible(tasks: Sequence[Task], done: dict[Any, Done]) -> list[Task]:

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -64,11 +65,14 @@ def small_entry():
     return Benchmark("trajectory", "A small entry", "nowhere", lambda setting: [wanted, beyond], present), training
 
 
-def serial(home, said=None, **options):
+def serial(home, said=None, kept=None, **options):
     """An entry's work in this process; `said` gets stage and freshness of each piece of it."""
     heard = [] if said is None else said
     return Conduct(
-        Place(home), Serial(), heard=lambda stage, item, count, total: heard.append((stage, item.fresh)), **options
+        Place(home, kept=kept),
+        Serial(),
+        heard=lambda stage, item, count, total: heard.append((stage, item.fresh)),
+        **options,
     )
 
 
@@ -157,6 +161,25 @@ def test_without_training_what_is_trained_is_measured_and_the_rest_is_said_to_be
     assert [row.why for row in outcome.presentation.tables[0].rows] == ["", "1 of 1 missing: not run"]
     assert said == [("training", False), ("measuring", True)]
     assert not outcome.failures
+
+
+def test_finished_work_of_another_home_counts_and_only_lost_models_are_trained_again(ran, tmp_path):
+    first, _, _, (whole, _), _, training = ran
+    shared, other, said, words = tmp_path / "shared", tmp_path / "other", [], []
+    shutil.copytree(first / "results", shared)
+    benchmark, _ = small_entry()
+    measured = replace(benchmark, tasks=lambda setting: benchmark.tasks(setting)[:1])
+    outcome = run_entry(measured, QUICK, serial(other, said, shared))
+    assert said == [("training", False), ("measuring", False)]
+    assert outcome.presentation.tables[0].rows[0].cells == whole.presentation.tables[0].rows[0].cells
+    more = replace(measured, tasks=lambda setting: [task("trajectory:learned", training, alpha=0.7, t_c=0.6)])
+    refused = run_entry(more, QUICK, serial(other, kept=shared, train=False))
+    assert "was trained in another home" in refused.failures[0]
+    said.clear()
+    run_entry(more, QUICK, serial(other, said, shared, say=words.append))
+    assert said == [("training", True), ("measuring", True)]
+    assert any(line.startswith("trained in another home") and line.endswith(" 1.") for line in words)
+    assert not (other / "results").exists()
 
 
 def test_stored_numbers_are_printed_for_people_and_machines(ran, tmp_path):
