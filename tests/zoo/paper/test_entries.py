@@ -312,7 +312,7 @@ def quick_work(monkeypatch):
         happens(json.dumps(training, sort_keys=True))
         return {"parameters": 1000, "metrics": METRICS}
 
-    def measure(function, options, home, registry, training=None):
+    def measure(function, options, home, registry, kept, training=None):
         happens(json.dumps([function, options, training], sort_keys=True))
         return fake_result(
             Task(function, None if training is None else jobs._training(training), tuple(options.items()))
@@ -320,6 +320,9 @@ def quick_work(monkeypatch):
 
     monkeypatch.setattr(jobs, "train", train)
     monkeypatch.setattr(jobs, "measure", measure)
+    for writer in ("zoo.paper.sections", "zoo.paper.numbers"):
+        monkeypatch.setattr(f"{writer}.save_figure", lambda figure, path: path.write_bytes(b"drawn by other tests"))
+    monkeypatch.setattr("zoo.paper.run.trained_elsewhere", lambda trainings, place: [])  # nothing is in a registry
     return calls, trouble
 
 
