@@ -8,6 +8,8 @@ INSTALLED := $(VENV)/.installed
 export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 export MLFLOW_DISABLE_TELEMETRY ?= true
+# Modules are compiled when they are first imported, and kept: compiling all that is installed takes minutes.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: setup quickstart demo docs test lint types unit format clean
 
@@ -15,7 +17,7 @@ setup: $(INSTALLED)
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,cluster,docs,formats,granian,service]"
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable ".[dev,cluster,docs,formats,granian,service]"
 	touch $(INSTALLED)
 
 quickstart: setup
