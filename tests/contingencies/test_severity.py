@@ -12,6 +12,7 @@ from contingencies.operators import compile_contingency
 from contingencies.references import reference_cct
 from contingencies.severity import admittance_law, fault_coefficient, fault_coefficient_slope, impedance_law
 from contingencies.spec import ContingencySpec
+from tests.cases import narrowed
 
 IEEE39 = load_system("ieee39")
 WINDOW = {"t_f": 0.2, "T": 2.5, "t_c": (0.21, 1.21)}
@@ -72,7 +73,10 @@ def test_the_severity_of_a_bolted_fault_is_the_depth_of_the_dip(alpha):
 @pytest.mark.parametrize("alpha", [0.7, 1.0])
 def test_full_network_and_reduced_model_agree_on_bolted_faults(fault, alpha):
     operators = compile_contingency(ieee39({**fault, "impedance_pu": {}}))
-    fast, dae = (reference_cct(operators, alpha, name) for name in ("fast", "dae"))
+    fast = reference_cct(operators, alpha, "fast")
+    if fast.cct is not None:
+        operators = narrowed(operators, max(0.21, fast.cct - 0.004), fast.cct + 0.004)
+    dae = reference_cct(operators, alpha, "dae")
     assert fast.status == dae.status
     if fast.cct is not None:
         assert dae.cct == pytest.approx(fast.cct, abs=2e-4)
