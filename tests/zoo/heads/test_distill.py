@@ -18,7 +18,7 @@ from registry.home import Home
 from registry.query import Registry
 from registry.store import runs
 from registry.store.deployments import Gate
-from tests.cases import compile_text
+from tests.cases import compile_text, narrowed, operators_of
 from zoo.heads.distill import CALIBRATION, HeadSettings, distill, distill_boundary
 from zoo.heads.sources import Source
 from zoo.lookup import expert_of, find_contingency, find_registered
@@ -51,7 +51,8 @@ def test_the_head_answers_the_published_severity_as_the_strict_ode_does(tmp_path
         errors = made.errors
         assert errors["reconstruction"]["mae_s"] < 2e-5 and errors["reference"]["finite"] == CALIBRATION
         home.deploy(row.name, reason="test")
-    strict = reference_boundary(compile_contingency(load_contingency(row.name)), np.array([0.9]), "strict")
+    near = narrowed(operators_of(row.name), 0.664, 0.67)
+    strict = reference_boundary(near, np.array([0.9]), "strict")
     with Registry.open(tmp_path) as asked:
         answer = asked.cct(row.name, 0.9)
     assert answer.cct == pytest.approx(0.6675, abs=1.5e-3)  # the paper's value for its own machine data
@@ -189,8 +190,8 @@ JUMPY = """name: ieee39-line-{first}-{second}
 system: ieee39
 fault: {{kind: line, line: [{first}, {second}], position: {position}}}
 clearing: {{action: remove-line}}
-window: {{t_f: 0.2, T: 3.2, t_c: [0.21, 0.71]}}
-severity: [0.0, 4.0]
+window: {{t_f: 0.2, T: 3.2, t_c: [0.21, 0.51]}}
+severity: [0.0, 2.0]
 """
 
 
@@ -198,8 +199,8 @@ severity: [0.0, 4.0]
 def test_the_head_of_a_boundary_that_restabilises_ends_and_is_exact_where_it_has_numbers(tmp_path, first, second):
     operators = compile_text(tmp_path, JUMPY.format(first=first, second=second, position=0.95))
     fit = fit_head(lambda alpha: reference_boundary(operators, alpha), operators.severity, operators.window.t_f)
-    assert fit.evaluations <= 600
-    truth = reference_boundary(operators, np.random.default_rng(1).uniform(0.0, 4.0, 60))
+    assert fit.evaluations <= 500
+    truth = reference_boundary(operators, np.random.default_rng(1).uniform(0.0, 2.0, 60))
     errors = errors_against(fit.head, truth)
-    assert errors.disagreements == 0 and errors.finite > 40
+    assert errors.disagreements == 0 and errors.finite > 30
     assert errors.max_s < 1e-4

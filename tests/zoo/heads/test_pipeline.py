@@ -1,6 +1,6 @@
 """From contingencies to deployed heads: every step once, a gate that holds, and no made-up numbers.
 
-Training and the strict ODE are stood in for: what is tested is what happens around them. The stand-in surrogate's
+Training and the strict ODE's searches are stood in for: what is tested is what happens around them. The stand-in surrogate's
 boundary is the fast reference ODE's.
 """
 
@@ -12,9 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from cli import zoo
+from contingencies.confirmation import confirmed_cct
 from contingencies.errors import GateError, SolverError, UsageError, ZooError
 from contingencies.library import load_contingency
-from contingencies.references import reference_boundary
+from contingencies.references import reference_boundary, reference_cct
 from registry.home import Home
 from registry.query import Registry
 from registry.store import contingencies, deployments
@@ -55,6 +56,10 @@ def calls(monkeypatch, heads):
     def fast(operators, alpha, reference="fast", report=None):
         return reference_boundary(operators, alpha, "fast", report)
 
+    def near(operators, alpha, reference):
+        found = reference_cct(operators, alpha)
+        return found if reference == "fast" else confirmed_cct(operators, found)
+
     def remembered(source, settings, report):
         name = source.operators.name
         if name not in heads:
@@ -66,6 +71,7 @@ def calls(monkeypatch, heads):
     monkeypatch.setattr("zoo.heads.distill.distill_boundary", remembered)
     monkeypatch.setattr("zoo.heads.distill.checkpoint_source", source)
     monkeypatch.setattr("zoo.heads.distill.reference_boundary", fast)
+    monkeypatch.setattr("zoo.heads.comparison.reference_cct", near)
     return called
 
 
