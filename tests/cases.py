@@ -67,7 +67,7 @@ def operators_of(name: str) -> PhaseOperators:
 
 
 def narrowed(operators: PhaseOperators, first: float, last: float) -> PhaseOperators:
-    """The same with fewer clearing instants, s: a search by the strict ODE or the DAE takes seconds over all of them."""
+    """The same with fewer clearing instants, s: over all of them the strict ODE and the DAE search for seconds."""
     return replace(operators, window=operators.window.model_copy(update={"t_c": (first, last)}))
 
 

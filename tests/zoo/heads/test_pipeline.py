@@ -1,7 +1,7 @@
 """From contingencies to deployed heads: every step once, a gate that holds, and no made-up numbers.
 
-Training and the strict ODE's searches are stood in for: what is tested is what happens around them. The stand-in surrogate's
-boundary is the fast reference ODE's.
+Training and the strict ODE's searches are stood in for: what is tested is what happens around them. The stand-in
+surrogate's boundary is the fast reference ODE's.
 """
 
 import json
