@@ -36,6 +36,8 @@ def home(tmp_path_factory):
         patch.setattr("zoo.surrogates.condition_data.PER_AXIS", 4)
         patch.setattr("zoo.judging.unseen.POINTS", 6)
         patch.setattr("zoo.judging.unseen.LOOKS", 2)
+        patch.setattr("zoo.judging.certificates.CERTIFIED_SEVERITIES", 1)
+        patch.setattr("zoo.training.figures.MEMBERS_SHOWN", 0)
         patch.setattr("zoo.heads.condition_distill.BUDGET", TINY)
         patch.setattr("zoo.heads.condition_distill.BAND_POINTS", 8)
         for name, lines in FAULTS.items():
