@@ -94,11 +94,11 @@ def test_a_newer_schema_is_refused_with_a_sentence_and_left_alone(zoo: Zoo) -> N
 OPEN = "import sys; from registry.home import Home; Home.open(sys.argv[1], sys.argv[2] or None).close()"
 
 
-def test_several_processes_may_open_a_fresh_registry_at_once(zoo: Zoo) -> None:
+def test_eight_processes_may_open_a_fresh_registry_at_once(zoo: Zoo) -> None:
     command = [sys.executable, "-c", OPEN, str(zoo.path), zoo.url or ""]
-    children = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(5)]
+    children = [subprocess.Popen(command, stderr=subprocess.PIPE, text=True) for _ in range(8)]
     errors = [child.communicate(timeout=120)[1] for child in children]
-    assert [child.returncode for child in children] == [0] * 5, errors
+    assert [child.returncode for child in children] == [0] * 8, errors
     assert zoo.again().register([contingency()])[0].created
 
 

@@ -18,7 +18,7 @@ def test_members_are_measured_alike_here_and_in_worker_processes(monkeypatch):
     members = compile_members([load_contingency(name) for name in NAMES])
     surrogate = create_model("moe-chained", members, width=8, expert_width=6).eval()
     here = {each.member: each for each in measure_members(surrogate, [0, 1])}
-    there = {each.member: each for each in measure_members(surrogate, [0, 1], LocalProcesses(1))}
+    there = {each.member: each for each in measure_members(surrogate, [0, 1], LocalProcesses(2))}
     assert here.keys() == there.keys() == {0, 1}
     for member, measured in here.items():
         assert measured.learned.status == there[member].learned.status

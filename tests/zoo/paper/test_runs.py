@@ -393,7 +393,7 @@ def test_listing_the_entries_loads_nothing_heavy():
     assert listed.stdout.splitlines()[-1] == "HEAVY"
 
 
-COARSE = (10.0, 6.0, 5.0, 4.0)  # ms: a fifth of the work of the steps that are published
+COARSE = (10.0, 6.0, 5.0, 4.0)  # ms: less than half as many steps as the published ones take
 COARSELY = f"""
 import sys
 import cli, zoo.paper.dae_convergence
@@ -426,6 +426,7 @@ def test_a_run_that_was_killed_repeats_nothing_that_had_finished(tmp_path, monke
     assert 0 < len(finished) < 3
     monkeypatch.setattr("zoo.paper.dae_convergence.STEPS_MS", COARSE)
     done = CliRunner(catch_exceptions=False).invoke(cli.zoo, command)
+    assert done.exit_code == 0, done.output
     said = json.loads(done.stdout)
     assert said["entries"][0]["done_now"] == 3 - len(finished)
     assert done.stderr.count("done before") == len(finished)
