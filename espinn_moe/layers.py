@@ -88,7 +88,10 @@ class Stack(nn.Module):
             return self._values(x, weights, biases), None
         lead, grouped = x.shape[:-1], weights[0].ndim == 3
         rows = x if grouped else x.reshape(-1, x.shape[-1])
-        rates = None if rate is None else rate.expand_as(rows) if rate.ndim == 1 else rate
+        if rate is None or rate.ndim == 1:
+            rates = None if rate is None else rate.expand_as(rows)
+        else:
+            rates = rate if grouped else rate.reshape(-1, rate.shape[-1])
         value, slope = NetworkPass.apply(rows, rates, self.activation, self.w0, self.hidden, *weights, *biases)
         if grouped or len(lead) == 1:
             return value, slope

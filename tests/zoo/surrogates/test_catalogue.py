@@ -114,6 +114,20 @@ def test_rates_that_are_carried_forward_are_the_time_derivative(name, operators,
 
 
 @every_model
+@pytest.mark.parametrize("learning", [False, True])
+def test_tables_of_instants_get_the_answers_of_their_rows(name, learning, operators, scenarios):
+    model = calibrated(name, operators, scenarios, dtype="float64")
+    rows = queries(operators, torch.float64, 60)
+    with torch.set_grad_enabled(learning):
+        flat = (model.states(*rows), *model.states_and_rates(*rows))
+        tables = [row.reshape(3, 4, 5) for row in rows]
+        shaped = (model.states(*tables), *model.states_and_rates(*tables))
+    for mine, theirs in zip(shaped, flat, strict=True):
+        assert mine.shape[:-1] == (3, 4, 5)
+        torch.testing.assert_close(mine.reshape(60, -1), theirs, rtol=1e-9, atol=1e-9)
+
+
+@every_model
 @pytest.mark.parametrize("rated", [0, 7, 60])
 def test_rows_of_which_only_the_first_have_rates_get_the_same_answers(name, rated, operators, scenarios):
     model = calibrated(name, operators, scenarios, dtype="float64")
