@@ -35,7 +35,9 @@ def upgrade() -> None:
     op.execute(f"DROP TRIGGER {trigger}" if is_sqlite else f"DROP TRIGGER {trigger} ON events")
     for name in TABLES:
         op.add_column(name, sa.Column(COLUMN, sa.String(64), nullable=True))
-        table = sa.Table(name, sa.MetaData(), autoload_with=bind)
+        if bind.execute(sa.select(sa.literal(1)).select_from(sa.table(name)).limit(1)).first() is None:
+            continue  # nothing to fill, as in every new registry: finding the columns would be most of the work
+        table = sa.Table(name, sa.MetaData(), autoload_with=bind, resolve_fks=False)
         keys = list(table.primary_key.columns)
         rows = bind.execute(sa.select(table)).mappings().all()
         for row in rows:
