@@ -44,6 +44,13 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim("every 600 steps by", "rollouts", "renewed every 600 steps", "CCT MAE"),
         Claim("every 2,400 steps by", "rollouts", "renewed every 2400 steps", "CCT MAE"),
     ),
+    "shooting-systems": tuple(
+        Claim(f"{said}{case} by", "systems", case, "CCT MAE")
+        for said, case in (
+            ("With the shooting residual CCTs are off on ", "IEEE 30, primary"), ("on ", "IEEE 9"),
+            ("on ", "IEEE 14"), ("on ", "IEEE 30, feeders tripped"),
+        )
+    ),
     "case30-matched": (
         Claim("On the training grid ES-PINN errs in angles by", "matched", "ES-PINN", "RMSE delta"),
         Claim("its stability map overlaps the true one by", "matched", "ES-PINN", "mIoU"),

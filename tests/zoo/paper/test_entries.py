@@ -13,6 +13,7 @@ from contingencies.errors import NotFoundError, SolverError
 from zoo.paper import NAMES, jobs, load_benchmark
 from zoo.paper.budgets import BUDGETS
 from zoo.paper.circumstances import circumstances
+from zoo.paper.common import PRIMARY, SYSTEMS
 from zoo.paper.entry import Findings, Setting, Task
 from zoo.paper.numbers import numbers_of as presented_numbers
 from zoo.paper.sections import read_sections, write_section
@@ -22,7 +23,7 @@ QUICK = Setting(BUDGETS["quick"], (0,))
 WANTED = {
     "case30-accuracy", "case30-matched", "case30-extrapolation", "cross-system", "distillation", "runtime",
     "moe-low-data", "sensitivity", "beta-sweep", "time-sampling", "dae-convergence", "trajectory", "family-scaling",
-    "case30-longer", "rollouts", "moe-shooting",
+    "case30-longer", "rollouts", "moe-shooting", "shooting-systems",
 }  # fmt: skip
 
 
@@ -88,7 +89,8 @@ def test_table_1_is_made_with_both_residuals_and_the_papers_rows_with_its_own():
     shooting = {model for model, _, residual in made if residual == "shooting"}
     assert shooting == {"es-pinn", "xpinn", "es-pinn-state-only", "es-pinn-soft-chain"}
     assert {("es-pinn", focus, residual) for focus in (True, False) for residual in ("pointwise", "shooting")} <= made
-    other = [each for name in NAMES if name not in ("case30-accuracy", "moe-shooting") for each in trainings(name)]
+    ours = ("case30-accuracy", "moe-shooting", "shooting-systems")
+    other = [each for name in NAMES if name not in ours for each in trainings(name)]
     assert {each.residual for each in other} == {"pointwise"}
 
 
@@ -111,6 +113,13 @@ def test_shooting_on_two_faults_is_compared_at_equal_time_and_at_equal_steps():
         counted = [each for each in made if each.fraction == fraction and each.steps is not None]
         assert len({each.steps for each in counted}) == 1
         assert sorted(len(each.members) for each in counted) == [1, 1, 2]
+
+
+def test_shooting_is_tried_on_every_system_of_the_paper_with_the_same_minutes():
+    made = trainings("shooting-systems")
+    assert {(each.model, each.residual, each.focus) for each in made} == {("es-pinn", "shooting", True)}
+    assert {each.members for each in made} == {(name,) for name in (PRIMARY, *SYSTEMS.values())}
+    assert {each.minutes for each in made} == {BUDGETS["quick"].shooting}
 
 
 def test_steps_of_a_training_decide_its_identity_and_reach_its_request(monkeypatch, tmp_path):
