@@ -61,7 +61,7 @@ class EntryResult:
 
 def run_entry(benchmark: Benchmark, setting: Setting, conduct: Conduct) -> EntryResult:
     """Do what an entry needs and has no result yet, and present it."""
-    tasks = list(dict.fromkeys(benchmark.tasks(setting)))
+    tasks = sorted(dict.fromkeys(benchmark.tasks(setting)), key=_seed)  # an interrupted run has whole seeds
     trainings = list(dict.fromkeys(task.training for task in tasks if task.training is not None))
     work: list[Task | Training] = [*trainings, *tasks]
     jobs = {each: job_of(each, conduct.place) for each in work}
@@ -89,6 +89,11 @@ def run_entry(benchmark: Benchmark, setting: Setting, conduct: Conduct) -> Entry
     except ZooError as error:  # hours of work must not be lost to a registry that is away: the report shows them
         failed.append(f"storing the numbers: {error}")
     return EntryResult(benchmark, shown, tuple(failed), fresh)
+
+
+def _seed(task: Task) -> int:
+    """Of the training that a task looks at; what needs none comes first."""
+    return -1 if task.training is None else task.training.seed
 
 
 def _forget_lost(tasks: Sequence[Task], jobs: dict[Task | Training, Job], conduct: Conduct) -> None:

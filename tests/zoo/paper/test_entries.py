@@ -335,6 +335,16 @@ def quick_work(monkeypatch):
     return calls, trouble
 
 
+def test_trainings_are_done_seed_by_seed_so_that_an_interrupted_run_has_whole_seeds(quick_work, tmp_path):
+    calls, _ = quick_work
+    command = ["benchmark", "case30-accuracy", "--seeds", "3", "--jobs", "1", "--no-mlflow", "--home", str(tmp_path)]
+    assert CliRunner().invoke(cli.zoo, [*command, "--output", str(tmp_path / "report")]).exit_code == 0
+    trained = [call["seed"] for call in map(json.loads, calls) if isinstance(call, dict)]
+    measured = [call[2]["seed"] for call in map(json.loads, calls) if isinstance(call, list) and call[2]]
+    for seeds in (trained, measured):
+        assert seeds == sorted(seeds) and set(seeds) == {0, 1, 2}
+
+
 def test_all_tables_with_five_seeds_run_unattended_past_a_failure_and_resume_where_they_were_interrupted(
     quick_work, tmp_path
 ):
