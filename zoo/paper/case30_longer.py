@@ -8,10 +8,12 @@ from zoo.paper.case30_accuracy import (
     BOUNDARIES,
     PAPER,
     STATES,
+    STEPS,
     assessments,
     boundary_values,
     held_out,
     reference,
+    steps_made,
 )
 from zoo.paper.common import trained_why
 from zoo.paper.entry import Findings, Setting, Task, entry
@@ -57,10 +59,11 @@ def present(setting: Setting, findings: Findings) -> Presentation:
                 cell([read(result) for result in findings.of(of)], theirs, factor)
                 for (read, factor, of), theirs in zip(readers, paper, strict=True)
             )
+            cells = (*cells, steps_made(findings, boundaries))
             rows.append(
                 Row(f"{ALL[model]}{longer}", cells, findings.why([*states, *boundaries], trained_why(timed, model)))
             )
-    quantities = (*(quantity for quantity, _, _ in STATES), *BOUNDARIES)
+    quantities = (*(quantity for quantity, _, _ in STATES), *BOUNDARIES, STEPS)
     title = "Errors after the time of Table 1 and after a longer one; whole trajectories, pointwise residual"
     table = Table("longer", title, "Table 1", quantities, tuple(rows))
     note = (

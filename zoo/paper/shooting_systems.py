@@ -1,11 +1,11 @@
 """Beyond the paper: its form with the shooting residual on the primary benchmark and on its other systems."""
 
 from zoo.paper.beta_sweep import PAPER as PAPER_SMOOTH
-from zoo.paper.case30_accuracy import BOUNDARIES, STATES, UNSEEN, boundary_values
+from zoo.paper.case30_accuracy import BOUNDARIES, STATES, STEPS, UNSEEN, boundary_values, steps_made
 from zoo.paper.case30_accuracy import PAPER as PAPER_PRIMARY
 from zoo.paper.common import CALIBRATED, PRIMARY, SYSTEMS, thinned
 from zoo.paper.entry import Findings, Setting, Task, Training, entry, task
-from zoo.paper.tables import Drawing, Presentation, Quantity, Row, Table, cell
+from zoo.paper.tables import Drawing, Presentation, Row, Table, cell
 from zoo.plots import new_figure
 
 MODEL = "es-pinn"
@@ -46,7 +46,7 @@ def present(setting: Setting, findings: Findings) -> Presentation:
     rows = []
     for case in CASES:
         boundaries, states = _boundaries(setting, case), _states(setting, case)
-        judged, trained = findings.of(boundaries), [findings.get(each) for each in _trainings(setting, case)]
+        judged = findings.of(boundaries)
         theirs = (PUBLISHED.get(case), None, None)
         cells = (
             *(
@@ -54,7 +54,7 @@ def present(setting: Setting, findings: Findings) -> Presentation:
                 for (read, factor), paper in zip(boundary_values(None), theirs, strict=True)
             ),
             *(cell([read(result) for result in findings.of(states)], factor=factor) for _, read, factor in decisive),
-            cell([each["metrics"]["steps"] for each in trained if each is not None]),
+            steps_made(findings, boundaries),
         )
         rows.append(Row(case, cells, findings.why([*boundaries, *states], CALIBRATED)))
     table = Table(
@@ -62,7 +62,7 @@ def present(setting: Setting, findings: Findings) -> Presentation:
         f"ES-PINN, shooting residual, {setting.budget.shooting:g} processor minutes, what decides stability"
         f"{thinned(setting)} for states",
         "Table 1 and Figure 5",
-        (*BOUNDARIES, *(quantity for quantity, _, _ in decisive), Quantity("steps of training")),
+        (*BOUNDARIES, *(quantity for quantity, _, _ in decisive), STEPS),
         tuple(rows),
     )
     note = (
