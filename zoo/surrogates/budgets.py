@@ -49,7 +49,7 @@ PLANS: dict[Form, TrainingPlan] = {  # how the minutes are spent
     "one-shot": TrainingPlan(minutes=1.0, learning_rate=3e-3),
 }
 # The shooting residual needs a model that has learned its trajectories roughly; its error falls in the last fifth.
-SHOOTING = Restart(at=0.45, learning_rate=1.5e-3, warmup=0.03)
+SHOOTING = Restart(at=0.25, learning_rate=1.5e-3, warmup=0.03)
 
 
 def plan_for(
