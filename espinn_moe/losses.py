@@ -49,7 +49,8 @@ class TrajectoryObjective:
         Of the residuals, and of the model's own soft penalties, relative to the data misfit.
     decisive : bool
         Learn only from samples before the separation first passes 1.5 pi, which decide stability; the swing equation
-        does not count where the model itself says that synchronism is lost.
+        does not count where the model itself says that synchronism is lost. Machines' distances from their inertia
+        centre are then measured in units of their own spread, because the centre may drift much farther than they part.
     data_decay, residual_decay : (float, float)
         Rates at which samples and residuals lose weight with the time since clearing, 1/s, at the beginning and at the
         end of the training; zeros weigh all instants alike.
@@ -85,14 +86,18 @@ class TrajectoryObjective:
         x_0 = self.physics.x_0.double().numpy(force=True)
         self.shares = shares_of_rows([pool.samples[:, :n] - x_0[:n] for pool in self.pools])
         spread = np.concatenate([pool.samples for pool in self.pools]) - x_0
-        sigma = np.sqrt(np.mean(spread**2, axis=0)).reshape(2, n)
-        sigma = np.maximum(np.sqrt(np.mean(sigma**2, axis=1)), 1e-9)
+        parts = spread[:, :n], spread[:, n:]
+        share = self.physics.inertia_share.double().numpy(force=True)
+        delta, omega = (_size(part) for part in parts)
         self.scales = {
-            "delta": float(sigma[0]),
-            "omega": float(sigma[1]),
-            "delta_rate": float(model.members[0].omega_b * sigma[1]),
-            "omega_rate": float(8.0 * sigma[1]),  # swings change speed by its own size in about 1/8 s
+            "delta": delta,
+            "omega": omega,
+            "delta_rate": float(model.members[0].omega_b * omega),
+            "omega_rate": 8.0 * omega,  # swings change speed by its own size in about 1/8 s
         }
+        if decisive:
+            apart = [_size(part - (part @ share)[:, None]) for part in parts]
+            self.scales |= {"delta_apart": apart[0], "omega_apart": apart[1]}
         self.weights = {"data": 1.0}
         if residual_weight > 0:
             self.weights |= {"residual_delta": residual_weight, "residual_omega": residual_weight}
@@ -139,7 +144,14 @@ class TrajectoryObjective:
     def misfit(self, ours: Tensor, theirs: Tensor) -> Tensor:
         """Squared differences of states (m, 2 n), angles and speeds of a machine together, in units of their size."""
         angles, speeds = (ours - theirs).chunk(2, dim=-1)
-        return (angles / self.scales["delta"]).square() + (speeds / self.scales["omega"]).square()
+        return self._squared(angles, "delta") + self._squared(speeds, "omega")
+
+    def _squared(self, part: Tensor, name: str) -> Tensor:
+        """Squares of differences (m, n) in units of their size: as they are, or of the inertia centre and from it."""
+        if not self.decisive:
+            return (part / self.scales[name]).square()
+        common = part @ self.physics.inertia_share[:, None]
+        return (common / self.scales[name]).square() + ((part - common) / self.scales[f"{name}_apart"]).square()
 
     def residuals(self, model: Surrogate, rows: Rows, x: Tensor, rate: Tensor) -> Tensor:
         """d x/dt - f_q(x) (m, 2 n) of states and rates of rows, each with the operator of its phase."""
@@ -177,6 +189,11 @@ def weights_since_clearing(rows: Rows, decay: float) -> Tensor:
     """Weights (m, 1) of mean one that fall with the time since clearing at this rate, 1/s."""
     weights = torch.exp(-decay * (rows.t - rows.t_c).clamp(min=0.0))
     return (weights / weights.mean())[:, None]
+
+
+def _size(values: np.ndarray) -> float:
+    """Root of the mean square."""
+    return float(max(np.sqrt(np.mean(values**2)), 1e-9))
 
 
 def _undecided(delta: Tensor) -> Tensor:
