@@ -157,6 +157,30 @@ def test_residuals_are_what_the_states_miss_of_the_swing_equation():
         np.testing.assert_allclose(residual[i], (ahead[i] - behind[i]) / 2e-6 - field, atol=1e-6)
 
 
+def test_where_stability_is_learned_machines_that_part_count_by_their_own_spread_and_a_drift_by_its_own():
+    model = ESPINN([operators(LINE)], dtype="float64", fault_width=8, post_width=8)
+    n, share = model.n_machines, operators(LINE).H / operators(LINE).H.sum()
+    decisive = TrajectoryObjective(model, [trajectories(LINE)], decisive=True)
+    drift = torch.full((1, n), 0.3, dtype=torch.float64)
+    parting = torch.tensor(np.eye(n)[:1] - share[0], dtype=torch.float64)  # of one machine; the centre stays
+    at_rest, zeros = torch.zeros(1, 2 * n, dtype=torch.float64), torch.zeros(1, n, dtype=torch.float64)
+    for name, place in (("delta", 0), ("omega", 1)):
+
+        def misfit(objective, change, place=place):
+            parts = [zeros, zeros]
+            parts[place] = change
+            return objective.misfit(torch.cat(parts, dim=-1), at_rest)
+
+        size, apart = decisive.scales[name], decisive.scales[f"{name}_apart"]
+        assert apart < size
+        torch.testing.assert_close(misfit(decisive, drift), (drift / size).square())
+        torch.testing.assert_close(misfit(decisive, parting), (parting / apart).square())
+        both = misfit(decisive, drift + parting)
+        torch.testing.assert_close(both, (drift / size).square() + (parting / apart).square())
+        whole = TrajectoryObjective(model, [trajectories(LINE)])
+        torch.testing.assert_close(misfit(whole, parting), (parting / whole.scales[name]).square())
+
+
 def test_a_member_that_hardly_swings_gets_fewer_rows_of_whole_trajectories():
     model = HardRoutedMoE([operators(BUS), operators(LINE)])
     objective = TrajectoryObjective(model, [trajectories(BUS), trajectories(LINE)], rows=100, collocation_rows=50)
