@@ -53,7 +53,7 @@ BUDGETS = {
         Budget(
             "standard", one_shot=1.0, chained=0.5, family=0.2, family_sizes=(2, 8, 33), fractions=FRACTIONS,
             reference="fast", timed=8, distilled=BOTH_FORMS, dae_step=2.5e-3, thin=3, betas=SHARPNESS,
-            per_dae_severity=5, longer=30.0, shooting=4.0, shooting_family=3.0, shooting_steps=2_000,
+            per_dae_severity=5, longer=30.0, shooting=4.0, shooting_family=2.5, shooting_steps=2_000,
         ),
         Budget(
             "paper", one_shot=60.0, chained=10.0, family=1.0, family_sizes=(2, 4, 8, 16, 33), fractions=FRACTIONS,
