@@ -125,7 +125,7 @@ def benchmark(
         def hear(stage: str, item: "Done", count: int, total: int) -> None:
             outcome = f"failed: {item.error}" if item.error else "done" if item.fresh else "done before"
             display.say(f"  {stage} {count}/{total}  {item.job.label}: {outcome}")
-            display(stage, count, total)
+            display("trainings and measurements", count, total)
 
         conduct = Conduct(Place(own_home, registry, results), executor, not resume, not no_train, hear, display.say)
         for position, entry in enumerate(entries, 1):

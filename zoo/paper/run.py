@@ -1,4 +1,4 @@
-"""Running entries: trainings first, then measurements, each of them once, and what is presented of both."""
+"""Running entries: trainings, each with its measurements after it, all of them once, and what is presented of both."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -63,7 +63,7 @@ def run_entry(benchmark: Benchmark, setting: Setting, conduct: Conduct) -> Entry
     """Do what an entry needs and has no result yet, and present it."""
     tasks = sorted(dict.fromkeys(benchmark.tasks(setting)), key=_seed)  # an interrupted run has whole seeds
     trainings = list(dict.fromkeys(task.training for task in tasks if task.training is not None))
-    work: list[Task | Training] = [*trainings, *tasks]
+    work: list[Task | Training] = [*tasks, *trainings]
     jobs = {each: job_of(each, conduct.place) for each in work}
     results = conduct.place.results
     if conduct.fresh:
@@ -77,9 +77,8 @@ def run_entry(benchmark: Benchmark, setting: Setting, conduct: Conduct) -> Entry
         _forget_lost(tasks, jobs, conduct)
     else:
         trainings = [each for each in trainings if results.get(jobs[each]) is not None]
-    done = _run("training", trainings, jobs, conduct)
-    done |= _run("measuring", _possible(tasks, done), jobs, conduct)
-    shown = benchmark.present(setting, _findings(tasks, done))
+    done = _run(trainings, tasks, jobs, conduct)
+    shown = benchmark.present(setting, _findings(done))
     failed = failures(done.values())
     fresh = sum(item.fresh for item in done.values())
     try:
@@ -107,26 +106,25 @@ def _forget_lost(tasks: Sequence[Task], jobs: dict[Task | Training, Job], conduc
         conduct.say(f"trained in another home, not measured there, and therefore trained again: {len(lost)}.")
 
 
-def _possible(tasks: Sequence[Task], done: dict[Any, Done]) -> list[Task]:
-    """Tasks that need no training, or whose training has a result."""
-    return [t for t in tasks if t.training is None or (t.training in done and done[t.training].result is not None)]
-
-
-def _findings(tasks: Sequence[Task], done: dict[Any, Done]) -> Findings:
+def _findings(done: dict[Any, Done]) -> Findings:
     results = {each: item.result for each, item in done.items() if item.result is not None}
     errors = {each: item.error for each, item in done.items() if item.error is not None}
-    without = {task: "its training failed" for task in tasks if task not in done and task.training in done}
-    return Findings(results, errors | without)
+    return Findings(results, errors)
 
 
 def _run(
-    stage: str, work: Sequence[Task | Training], jobs: dict[Task | Training, Job], conduct: Conduct
+    trainings: Sequence[Training], tasks: Sequence[Task], jobs: dict[Task | Training, Job], conduct: Conduct
 ) -> dict[Any, Done]:
+    """Trainings, each with its measurements after it, and measurements that need none."""
     assert conduct.executor is not None
+    possible = [t for t in tasks if t.training is None or t.training in trainings]
+    work: list[Task | Training] = [*possible, *trainings]  # what can be measured at once is, before anything is trained
+    needs = {jobs[t].key: jobs[t.training].key for t in possible if t.training is not None}
+    stages = {jobs[each].key: "training" if isinstance(each, Training) else "measuring" for each in work}
 
     def hear(item: Done, count: int, total: int) -> None:
-        conduct.heard(stage, item, count, total)
+        conduct.heard(stages[item.job.key], item, count, total)
 
     folder = conduct.place.results.folder
-    done = run_jobs([jobs[each] for each in work], conduct.executor, folder, hear, conduct.say)
+    done = run_jobs([jobs[each] for each in work], conduct.executor, folder, hear, conduct.say, needs)
     return dict(zip(work, done, strict=True))

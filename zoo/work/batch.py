@@ -4,7 +4,7 @@ Running the same jobs again does only what is missing, whatever was killed meanw
 run tries them again. Results of other code are not taken, and it is said that they are not.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from zoo.work.executor import Executor
@@ -19,7 +19,12 @@ def _unheard(done: Done, count: int, total: int) -> None:
 
 
 def run_jobs(
-    jobs: Sequence[Job], executor: Executor, folder: Path, heard: Heard = _unheard, say: Say = quiet
+    jobs: Sequence[Job],
+    executor: Executor,
+    folder: Path,
+    heard: Heard = _unheard,
+    say: Say = quiet,
+    needs: Mapping[str, str] | None = None,
 ) -> list[Done]:
     """Do every job that has no result yet.
 
@@ -34,6 +39,9 @@ def run_jobs(
         Hears of each job as soon as its result is known, first of those that were done before.
     say : callable
         Told when results of other code are not reused.
+    needs : mapping of str to str, optional
+        Keys of jobs that need another one of `jobs` first, and of which. They are done as soon as it is, so that a
+        killed run keeps what it has finished to the end; when it has failed they are not tried.
 
     Returns
     -------
@@ -55,11 +63,31 @@ def run_jobs(
     outdated = sum(results.has_outdated(job) for job in missing)
     if outdated:
         say(f"{outdated} earlier results were found by other code and are not reused.")
-    for item in executor.run(missing, folder.resolve()):
+    ready, waiting = _sorted_by_need(missing, needs or {})
+
+    def then(item: Done) -> list[Job]:
+        following = waiting.pop(item.job.key, [])
+        return following if item.error is None else []
+
+    for item in executor.run(ready, folder.resolve(), then):
         finish(item)
+    for key, job in by_key.items():
+        if key not in done:
+            finish(Done(job, error="what it needs failed", fresh=False))
     return [done[job.key] for job in jobs]
 
 
+def _sorted_by_need(missing: Sequence[Job], needs: Mapping[str, str]) -> tuple[list[Job], dict[str, list[Job]]]:
+    """Jobs that can be done at once, and those that follow, by the key of the job that they need."""
+    keys = {job.key for job in missing}
+    ready: list[Job] = []
+    waiting: dict[str, list[Job]] = {}
+    for job in missing:
+        needed = needs.get(job.key)
+        (waiting.setdefault(needed, []) if needed in keys and needed is not None else ready).append(job)
+    return ready, waiting
+
+
 def failures(done: Iterable[Done]) -> list[str]:
-    """One line for each job that failed."""
-    return [f"{item.job.title}: {item.error}" for item in done if item.error is not None]
+    """One line for each job that was tried and failed."""
+    return [f"{item.job.title}: {item.error}" for item in done if item.error is not None and item.fresh]

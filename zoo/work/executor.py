@@ -10,7 +10,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
@@ -30,16 +30,25 @@ POLL_INTERVAL_S = 0.1
 THREADS = {name: "1" for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS")}
 
 
+Then = Callable[[Done], Sequence[Job]]  # what a job that is done makes possible
+
+
+def _nothing(done: Done) -> Sequence[Job]:
+    """Nothing follows from any job."""
+    return ()
+
+
 class Executor(ABC):
     """A place where jobs run."""
 
     workers: int = 1  # jobs that run at once, as far as it is known beforehand
 
     @abstractmethod
-    def run(self, jobs: Sequence[Job], folder: Path | None = None) -> Iterator[Done]:
+    def run(self, jobs: Sequence[Job], folder: Path | None = None, then: Then = _nothing) -> Iterator[Done]:
         """All jobs, each as soon as it is done; closing the iterator ends what still runs.
 
-        With a folder, workers keep results there (`zoo.work.jobs.Results`).
+        With a folder, workers keep results there (`zoo.work.jobs.Results`). What `then` answers to a job that is done
+        is run before what waits already.
         """
 
 
@@ -66,9 +75,13 @@ def _given_up(job: Job, attempts: int) -> Done:
 class Serial(Executor):
     """One job after the other, in this process."""
 
-    def run(self, jobs: Sequence[Job], folder: Path | None = None) -> Iterator[Done]:
-        for job in jobs:
-            yield Done(job, *attempt(job, folder))
+    def run(self, jobs: Sequence[Job], folder: Path | None = None, then: Then = _nothing) -> Iterator[Done]:
+        waiting = deque(jobs)
+        while waiting:
+            job = waiting.popleft()
+            done = Done(job, *attempt(job, folder))
+            waiting.extendleft(reversed(then(done)))
+            yield done
 
 
 class LocalProcesses(Executor):
@@ -81,14 +94,14 @@ class LocalProcesses(Executor):
     def __init__(self, workers: int, attempts: int = ATTEMPTS) -> None:
         self.workers, self.attempts = workers, attempts
 
-    def run(self, jobs: Sequence[Job], folder: Path | None = None) -> Iterator[Done]:
+    def run(self, jobs: Sequence[Job], folder: Path | None = None, then: Then = _nothing) -> Iterator[Done]:
         waiting = deque((job, 1) for job in jobs)
-        idle = [_new_worker() for _ in range(min(self.workers, len(jobs)))]
+        idle: list[Any] = []
         running: dict[Future[tuple[Any, str | None]], tuple[Any, Job, int]] = {}
         try:
             while waiting or running:
-                while waiting and idle:
-                    worker = idle.pop()
+                while waiting and len(running) < self.workers:
+                    worker = idle.pop() if idle else _new_worker()
                     job, tries = waiting.popleft()
                     running[worker.submit(attempt, job, folder)] = (worker, job, tries)
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
@@ -97,14 +110,15 @@ class LocalProcesses(Executor):
                         result, error = future.result()
                     except BrokenProcessPool:
                         worker.shutdown(wait=False, kill_workers=True)
-                        idle.append(_new_worker())
                         if tries < self.attempts:
                             waiting.appendleft((job, tries + 1))
-                        else:
-                            yield _given_up(job, tries)
+                            continue
+                        done = _given_up(job, tries)
                     else:
                         idle.append(worker)
-                        yield Done(job, result, error)
+                        done = Done(job, result, error)
+                    waiting.extendleft((following, 1) for following in reversed(then(done)))
+                    yield done
         except KeyboardInterrupt:
             wait(running, timeout=GRACE_S)  # the workers got the same signal and are saving
             raise
@@ -141,7 +155,7 @@ class DaskCluster(Executor):
             )
         self.address, self.patience_s = address, patience_s
 
-    def run(self, jobs: Sequence[Job], folder: Path | None = None) -> Iterator[Done]:
+    def run(self, jobs: Sequence[Job], folder: Path | None = None, then: Then = _nothing) -> Iterator[Done]:
         try:
             from distributed import Client
         except ImportError:
@@ -154,11 +168,11 @@ class DaskCluster(Executor):
                 "check the address and that its scheduler runs."
             ) from None
         try:
-            yield from self._run(client, jobs, folder)
+            yield from self._run(client, jobs, folder, then)
         finally:
             client.close(timeout=5)  # also drops what has not been fetched
 
-    def _run(self, client: Any, jobs: Sequence[Job], folder: Path | None) -> Iterator[Done]:
+    def _run(self, client: Any, jobs: Sequence[Job], folder: Path | None, then: Then) -> Iterator[Done]:
         waiting = deque(jobs)
         running: dict[Any, Job] = {}
         last_seen = time.monotonic()
@@ -176,7 +190,9 @@ class DaskCluster(Executor):
                 job = waiting.popleft()
                 running[client.submit(attempt, job, folder, pure=False)] = job
             for future in [future for future in running if future.done()]:
-                yield _done_by_dask(future, running.pop(future), self.address)
+                done = _done_by_dask(future, running.pop(future), self.address)
+                waiting.extendleft(reversed(then(done)))
+                yield done
             time.sleep(POLL_INTERVAL_S)
 
 

@@ -152,3 +152,16 @@ def test_jobs_and_cluster_choose_the_executor():
         make_executor(3, "tcp://127.0.0.1:1")
     with pytest.raises(UsageError, match="--jobs"):
         make_executor(0)
+
+
+def test_what_a_done_job_makes_possible_runs_before_what_waits():
+    following = {SQUARES[0].key: [SQUARES[4], SQUARES[5]], SQUARES[5].key: [SQUARES[3]]}
+    done = Serial().run(SQUARES[:3], then=lambda item: following.get(item.job.key, []))
+    assert [item.result for item in done] == [0, 16, 25, 9, 1, 4]
+
+
+def test_every_executor_runs_what_done_jobs_make_possible(executor):
+    """Also a chain that begins with fewer jobs than there are workers."""
+    following = {SQUARES[0].key: SQUARES[1:5], SQUARES[3].key: [SQUARES[5]]}
+    done = list(executor.run(SQUARES[:1], then=lambda item: following.get(item.job.key, [])))
+    assert sorted(item.result for item in done) == [k * k for k in range(6)]

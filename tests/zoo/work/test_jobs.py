@@ -104,3 +104,34 @@ def test_results_of_other_code_are_not_reused_and_that_is_said(tmp_path, calls):
     assert sentences == ["1 earlier results were found by other code and are not reused."]
     (again,) = run_jobs([present], Serial(), tmp_path / "results", say=pytest.fail)
     assert not again.fresh
+
+
+def test_what_needs_another_job_follows_it_at_once(tmp_path, calls):
+    first, second, third, fourth = jobs(calls)
+    needs = {second.key: fourth.key, third.key: first.key}
+    told = []
+    done = run_jobs(
+        [first, second, third, fourth],
+        Serial(),
+        tmp_path / "results",
+        lambda item, n, total: told.append(item.job.inputs["number"]),
+        needs=needs,
+    )
+    assert told == [0, 2, 3, 1]
+    assert [item.result for item in done] == [{"number": k} for k in range(4)]
+
+
+def test_what_needs_a_finished_job_is_done_without_it(tmp_path, calls):
+    first, second = jobs(calls, 2)
+    run_jobs([first], Serial(), tmp_path / "results")
+    done = run_jobs([first, second], Serial(), tmp_path / "results", needs={second.key: first.key})
+    assert [item.fresh for item in done] == [False, True]
+
+
+def test_what_needs_a_failed_job_is_not_tried_and_only_the_failure_is_told(tmp_path, calls):
+    fragile = Job("tests.zoo.work.tasks:fail_until", {"number": 5}, {"marker": str(tmp_path / "mended")})
+    (after,) = jobs(calls, 1)
+    done = run_jobs([after, fragile], Serial(), tmp_path / "results", needs={after.key: fragile.key})
+    assert [item.error for item in done] == ["what it needs failed", "not yet."]
+    assert failures(done) == ["number 5: not yet."]
+    assert not list(calls.iterdir())
