@@ -18,7 +18,7 @@ class Listed(NamedTuple):
 
 ENTRIES = {  # in the order of the paper; the module is the name with underscores
     "case30-accuracy": Listed("Accuracy of methods and ablations on the primary benchmark", "Table 1"),
-    "case30-longer": Listed("Longer trainings with the paper's residual", "beyond the paper"),
+    "case30-longer": Listed("Longer trainings of the paper's form", "beyond the paper"),
     "rollouts": Listed("How few rollouts are enough", "beyond the paper"),
     "shooting-systems": Listed("The paper's form with the shooting residual on all systems", "beyond the paper"),
     "case30-matched": Listed("Training-grid reconstruction of the primary benchmark", "Table 6"),

@@ -2,12 +2,13 @@
 
 import math
 from dataclasses import replace
+from decimal import Decimal
 
 from contingencies.tables import csv_text
 from zoo.paper.remarks import remarks_of
 from zoo.paper.tables import Cell, Quantity, Table
 
-SPREAD_DIGITS = 2  # of our standard deviations; a third says nothing over five seeds
+SMALL = 1e-3  # numbers below this are shown with a power of ten
 TINY = 1e-2  # a column of states below this is shown in a power of ten of its unit
 COLUMNS = ("row", "quantity", "unit", "ours", "ours_std", "paper", "paper_std", "source", "why")
 
@@ -20,7 +21,7 @@ def number(value: float | None, digits: int = 3) -> str:
         return "0"
     if float(value).is_integer() and abs(value) < 1e9:
         return f"{value:,.0f}"
-    if abs(value) < 1e-3 or abs(value) >= 1e7:
+    if abs(value) < SMALL or abs(value) >= 1e7:
         mantissa, exponent = f"{value:.1e}".split("e")
         return f"{mantissa}e{int(exponent)}"
     return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
@@ -28,16 +29,33 @@ def number(value: float | None, digits: int = 3) -> str:
 
 def ours(cell: Cell, digits: int = 3) -> str:
     """Mean and, over several seeds, standard deviation."""
-    return number(cell.ours, digits) + _spread(cell.ours_std, SPREAD_DIGITS)
+    if cell.ours is None or not cell.ours_std:
+        return number(cell.ours, digits)
+    if abs(cell.ours) >= SMALL:
+        return _with_spread(cell.ours, cell.ours_std, digits)
+    power = math.floor(math.log10(max(abs(cell.ours), cell.ours_std)))
+    return f"({_with_spread(cell.ours * 10.0**-power, cell.ours_std * 10.0**-power, digits)})e{power}"
+
+
+def _with_spread(mean: float, deviation: float, digits: int) -> str:
+    """Both with the same decimals: no more than the spread deserves, which has one digit less than a mean."""
+    decimals = max(0, min(_decimals(mean, digits), _decimals(deviation, digits - 1)))
+    spread = f"{deviation:,.{decimals}f}"
+    return f"{mean:,.{decimals}f} ± {spread}" if float(spread.replace(",", "")) else number(mean, digits)
 
 
 def paper(cell: Cell, digits: int = 3) -> str:
-    """The published number."""
-    return number(cell.paper, digits) + _spread(cell.paper_std, digits)
+    """The published number, with as many decimals as its standard deviation, and the other way round."""
+    if cell.paper is None or cell.paper_std is None:
+        return number(cell.paper, digits)
+    printed = (Decimal(f"{value:.{digits}g}").as_tuple().exponent for value in (cell.paper, cell.paper_std))
+    decimals = max(0, *(-int(exponent) for exponent in printed))
+    return f"{cell.paper:,.{decimals}f} ± {cell.paper_std:,.{decimals}f}"
 
 
-def _spread(deviation: float | None, digits: int) -> str:
-    return "" if not deviation else f" ± {number(deviation, digits)}"
+def _decimals(value: float, digits: int) -> int:
+    """Decimals that show so many significant digits; nought has them in units."""
+    return digits - 1 - (math.floor(math.log10(abs(value))) if value else 0)
 
 
 def heading(quantity: Quantity) -> str:

@@ -38,6 +38,8 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim("After a longer training ES-PINN's CCTs are off by", "longer", "ES-PINN, longer", "CCT MAE"),
         Claim("XPINN's by", "longer", "Enhanced XPINN, longer", "CCT MAE"),
         Claim("those without residuals by", "longer", "w/o residual loss, longer", "CCT MAE"),
+        Claim("with the shooting residual ES-PINN's by", "longer", "ES-PINN, shooting residual, longer", "CCT MAE"),
+        Claim("and its angles over the whole window by", "longer", "ES-PINN, shooting residual, longer", "RMSE delta"),
     ),
     "rollouts": (
         Claim("With rollouts renewed every 60 steps CCTs are off by", "rollouts", "renewed every 60 steps", "CCT MAE"),
@@ -98,12 +100,15 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
         Claim("with a tenth our chained form's by", "fractions", "0.1, MoE chained (ours)", "CCT MAE", "0.1, MoE"),
     ),
     "moe-shooting": tuple(
-        Claim(f"{said} by", "time", f"{fraction}, {label}", "CCT MAE")
-        for said, fraction, label in (
-            ("With a tenth of the scenarios and the same time MoE's CCTs are off", "0.1", "MoE"),
-            ("those of separate models", "0.1", "Separate"),
-            ("with all of them MoE's", "1", "MoE"),
-            ("those of separate models", "1", "Separate"),
+        Claim(f"{said} by", table, f"{fraction}, {label}", "CCT MAE")
+        for said, table, fraction, label in (
+            ("With a tenth of the scenarios and the same time MoE's CCTs are off", "time", "0.1", "MoE"),
+            ("those of separate models", "time", "0.1", "Separate"),
+            ("with all of them MoE's", "time", "1", "MoE"),
+            ("those of separate models", "time", "1", "Separate"),
+            ("with twice the time MoE's are off with a tenth", "twice", "0.1", "MoE"),
+            ("with a fifth", "twice", "0.2", "MoE"),
+            ("with all", "twice", "1", "MoE"),
         )
     ),
     "family-scaling": (

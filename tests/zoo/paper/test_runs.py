@@ -30,7 +30,7 @@ from zoo.paper import NAMES
 from zoo.paper.budgets import BUDGETS
 from zoo.paper.circumstances import circumstances
 from zoo.paper.entry import Benchmark, Setting, Training, task
-from zoo.paper.formats import columns, lines_of, number, table_csv
+from zoo.paper.formats import columns, lines_of, number, ours, paper, table_csv
 from zoo.paper.jobs import Place
 from zoo.paper.pages import markdown, write_pages
 from zoo.paper.remarks import remarks_of
@@ -191,7 +191,7 @@ def test_stored_numbers_are_printed_for_people_and_machines(ran, tmp_path):
     first, line = told.output.splitlines()
     assert first.startswith("trajectory  budget quick, 1 seed, version ")
     value = section.tables[0].rows[0].cells[0].ours
-    assert line == f"  angles  first | angle <b>  delta: {number(value, 6)} rad  paper 1 ± 0.1"
+    assert line == f"  angles  first | angle <b>  delta: {number(value, 6)} rad  paper 1.0 ± 0.1"
     (row,) = json.loads(CliRunner().invoke(cli.zoo, [*arguments, "--json"]).output)
     assert (row["entry"], row["value"], row["unit"], row["count"]) == ("trajectory", value, "rad", 1)
     everything = CliRunner().invoke(cli.zoo, ["benchmark", "--stored", "--home", str(tmp_path)])
@@ -245,7 +245,7 @@ def test_the_page_needs_no_other_file_and_shows_ours_the_papers_and_why(ran):
     assert page.targets and all(target.startswith(("data:image/", "#")) for target in page.targets)
     said = " ".join(page.text)
     first = section.tables[0].rows[0]
-    for wanted in ("first | angle <b>", number(first.cells[0].ours), "1 ± 0.1", first.why, "A note.", "A line."):
+    for wanted in ("first | angle <b>", number(first.cells[0].ours), "1.0 ± 0.1", first.why, "A note.", "A line."):
         assert wanted in said
     around = section.circumstances
     for wanted in (around.commit, around.machine, f"budget {around.budget}", "1 seed"):
@@ -282,7 +282,7 @@ def test_small_states_are_shown_in_powers_of_ten_of_their_unit():
     rows = (Row("one", (Cell(4.88e-4, 7e-5, 1.29e-3, 4.3e-4), Cell(0.5)), ""),)
     table = Table("t", "A table", "Table 6", (Quantity("RMSE omega", "pu"), Quantity("RMSE delta", "rad")), rows)
     assert columns(table) == ["", "RMSE omega (1e-3 pu)", "paper", "RMSE delta (rad)"]
-    assert lines_of(table) == [["one", "0.488 ± 0.07", "1.29 ± 0.43", "0.5"]]
+    assert lines_of(table) == [["one", "0.488 ± 0.070", "1.29 ± 0.43", "0.5"]]
 
 
 @pytest.mark.parametrize(
@@ -354,6 +354,40 @@ def test_a_damaged_section_is_named(tmp_path):
 )
 def test_numbers_are_shown_with_the_digits_they_deserve(value, text):
     assert number(value) == text
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "text"),
+    [
+        (1.553, 0.2134, "1.55 ± 0.21"),
+        (7.862, 1.973, "7.9 ± 2.0"),  # no more decimals than the spread has digits for
+        (21.53, 14.2, "22 ± 14"),
+        (0.00588, 7.04e-4, "0.00588 ± 0.00070"),
+        (203.4, 0.97, "203 ± 1"),  # nor than the mean has
+        (2.507, 7.4e-4, "2.51"),  # a spread that would be shown as nought
+        (13_980.2, 412.0, "13,980 ± 412"),
+        (4.2e-5, 1.13e-5, "(4.2 ± 1.1)e-5"),
+        (0.0, 1e-9, "(0.0 ± 1.0)e-9"),
+        (2.0, 0.0, "2"),
+        (None, None, "–"),
+    ],
+)
+def test_means_and_their_spreads_have_the_same_decimals(mean, std, text):
+    assert ours(Cell(mean, std)) == text
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "text"),
+    [
+        (1.94, 0.2, "1.94 ± 0.20"),
+        (0.32, 0.07, "0.32 ± 0.07"),
+        (26.2, 11.6, "26.2 ± 11.6"),
+        (0.00505, 0.00037, "0.00505 ± 0.00037"),
+        (3.23, None, "3.23"),
+    ],
+)
+def test_published_numbers_are_shown_as_they_were_printed(mean, std, text):
+    assert paper(Cell(None, None, mean, std)) == text
 
 
 def test_drawing_many_figures_leaves_none_open(tmp_path):
