@@ -30,13 +30,12 @@ from zoo.paper import NAMES
 from zoo.paper.budgets import BUDGETS
 from zoo.paper.circumstances import circumstances
 from zoo.paper.entry import Benchmark, Setting, Training, task
-from zoo.paper.formats import columns, lines_of, number, ours, paper, table_csv
+from zoo.paper.formats import number, table_csv
 from zoo.paper.jobs import Place
 from zoo.paper.pages import markdown, write_pages
-from zoo.paper.remarks import remarks_of
 from zoo.paper.run import Conduct, run_entry
 from zoo.paper.sections import read_sections, write_section
-from zoo.paper.tables import Cell, Drawing, Presentation, Published, Quantity, Row, Table, cell
+from zoo.paper.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
 from zoo.paper.verdicts import CLAIMS, verdict
 from zoo.plots import FORMATS, new_figure, save_figure
 from zoo.work.executor import Serial
@@ -261,46 +260,6 @@ def test_markdown_keeps_its_columns_and_its_figures_exist(ran):
         assert (report / target).exists(), target
 
 
-def test_what_all_rows_would_say_is_said_once():
-    quantities = (Quantity("error", "ms"), Quantity("steps"))
-    rows = tuple(
-        Row(label, (Cell(mine, None, theirs), Cell(1234.5)), f"calibrated; {minutes} min")
-        for label, mine, theirs, minutes in (("one", 0.12345, 0.32, 2), ("two", 1.0, 1.0, 1), ("three", 3.0, None, 1))
-    )
-    table = Table("t", "A table", "Table 1", quantities, rows)
-    remarks = remarks_of(table)
-    assert remarks.below == ["All rows: calibrated.", "(a) 1 min."]
-    assert remarks.rows == ("2 min", "(a)", "(a)")
-    assert columns(table) == ["", "error (ms)", "paper", "steps", "remarks"]
-    assert lines_of(table)[0] == ["one", "0.123", "0.32", "1,234", "2 min"]
-    assert lines_of(table)[2][2] == "–"
-    alike = replace(table, rows=tuple(replace(row, why="calibrated") for row in rows))
-    assert columns(alike)[-1] == "steps", "no column of remarks where no row has any of its own"
-
-
-def test_small_states_are_shown_in_powers_of_ten_of_their_unit():
-    rows = (Row("one", (Cell(4.88e-4, 7e-5, 1.29e-3, 4.3e-4), Cell(0.5)), ""),)
-    table = Table("t", "A table", "Table 6", (Quantity("RMSE omega", "pu"), Quantity("RMSE delta", "rad")), rows)
-    assert columns(table) == ["", "RMSE omega (1e-3 pu)", "paper", "RMSE delta (rad)"]
-    assert lines_of(table) == [["one", "0.488 ± 0.070", "1.29 ± 0.43", "0.5"]]
-
-
-@pytest.mark.parametrize(
-    ("ours", "std", "words"),
-    [
-        (0.16, None, "0.16 ms, 2 times below the paper's 0.32"),
-        (0.325, None, "0.325 ms, like the paper's 0.32"),
-        (1.28, 0.1, "1.28 ms, 4 times the paper's 0.32"),
-        (1.28, 0.9, "1.28 ms, 4 times the paper's 0.32 but within the spread of seeds"),
-    ],
-)
-def test_a_section_first_says_how_its_main_number_compares(ours, std, words):
-    rows = (Row("ES-PINN", (Cell(ours, std, 0.32, 0.07),), ""),)
-    table = Table("cct", "CCTs", "Table 1", (Quantity("CCT MAE", "ms"),), rows)
-    assert verdict("case30-accuracy", [table]) == f"ES-PINN as published has a mean CCT error of {words}."
-    assert verdict("case30-accuracy", []) == ""
-
-
 def test_the_kept_report_is_what_its_entries_say():
     sections = read_sections(ROOT / "docs" / "report")
     assert (ROOT / "docs" / "report" / "README.md").read_text() == markdown(sections)
@@ -346,48 +305,6 @@ def test_a_damaged_section_is_named(tmp_path):
     (tmp_path / "entries" / "runtime.json").write_text('{"name": "runtime"')
     with pytest.raises(IntegrityError, match=r"runtime\.json"):
         read_sections(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(None, "–"), (0.0, "0"), (118744.0, "118,744"), (0.32, "0.32"), (1.6e-6, "1.6e-6"), (202187.8, "202,188")],
-)
-def test_numbers_are_shown_with_the_digits_they_deserve(value, text):
-    assert number(value) == text
-
-
-@pytest.mark.parametrize(
-    ("mean", "std", "text"),
-    [
-        (1.553, 0.2134, "1.55 ± 0.21"),
-        (7.862, 1.973, "7.9 ± 2.0"),  # no more decimals than the spread has digits for
-        (21.53, 14.2, "22 ± 14"),
-        (0.00588, 7.04e-4, "0.00588 ± 0.00070"),
-        (203.4, 0.97, "203 ± 1"),  # nor than the mean has
-        (2.507, 7.4e-4, "2.51"),  # a spread that would be shown as nought
-        (13_980.2, 412.0, "13,980 ± 412"),
-        (4.2e-5, 1.13e-5, "(4.2 ± 1.1)e-5"),
-        (0.0, 1e-9, "(0.0 ± 1.0)e-9"),
-        (2.0, 0.0, "2"),
-        (None, None, "–"),
-    ],
-)
-def test_means_and_their_spreads_have_the_same_decimals(mean, std, text):
-    assert ours(Cell(mean, std)) == text
-
-
-@pytest.mark.parametrize(
-    ("mean", "std", "text"),
-    [
-        (1.94, 0.2, "1.94 ± 0.20"),
-        (0.32, 0.07, "0.32 ± 0.07"),
-        (26.2, 11.6, "26.2 ± 11.6"),
-        (0.00505, 0.00037, "0.00505 ± 0.00037"),
-        (3.23, None, "3.23"),
-    ],
-)
-def test_published_numbers_are_shown_as_they_were_printed(mean, std, text):
-    assert paper(Cell(None, None, mean, std)) == text
 
 
 def test_drawing_many_figures_leaves_none_open(tmp_path):
