@@ -24,7 +24,7 @@ class Part:
 
 
 def _parts(setting: Setting) -> tuple[Part, ...]:
-    """Both methods on either terms; then what more time does to the mixture where it needs it: at a fifth of the data."""
+    """Both methods on either terms; then what more time does to the mixture, at the fraction where it needs it."""
     minutes = setting.budget.shooting_family
 
     def timed(minutes: float) -> Terms:
