@@ -5,14 +5,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from zoo.judging.metrics import TrajectoryTotals
 from zoo.paper.common import (
-    ABLATIONS,
     AS_PUBLISHED,
     CALIBRATED,
-    METHODS,
     PRIMARY,
     Protocol,
     method_rows,
@@ -22,8 +18,8 @@ from zoo.paper.common import (
     training,
 )
 from zoo.paper.entry import Findings, Setting, Task, entry, task
-from zoo.paper.tables import Cell, Drawing, Presentation, Published, Quantity, Row, Table, cell
-from zoo.plots import new_figure
+from zoo.paper.error_curves import BOUNDARIES, LABELS, bias_table, boundary_values, draw_errors
+from zoo.paper.tables import Cell, Presentation, Published, Quantity, Row, Table, cell
 
 PAPER = {  # RMSE_delta in 1e-2 rad, RMSE_omega in 1e-4 pu, CCT MAE in ms
     "vanilla-pinn": (Published(9.59, 2.47), Published(13.2, 4.1), Published(6.68, 4.82)),
@@ -43,7 +39,6 @@ PAPER_PARAMETERS = {  # Table 4
     "es-pinn-soft-chain": Published(118_744),
     "es-pinn-no-residual": Published(118_744),
 }
-ALL = {**METHODS, **ABLATIONS}
 UNSEEN = 50
 PROTOCOLS = {  # suffix of tables and figures -> how one-shot models are trained
     "": AS_PUBLISHED,
@@ -55,7 +50,7 @@ PROTOCOLS = {  # suffix of tables and figures -> how one-shot models are trained
 
 def models_of(protocol: Protocol) -> dict[str, str]:
     """Names and labels of the models that can be trained so."""
-    return {model: label for model, label in ALL.items() if protocol.applies_to(model)}
+    return {model: label for model, label in LABELS.items() if protocol.applies_to(model)}
 
 
 def held_out(setting: Setting, model: str, protocol: Protocol = AS_PUBLISHED) -> list[Task]:
@@ -85,13 +80,6 @@ def tasks(setting: Setting) -> list[Task]:
     ]
 
 
-def cct_error_ms(result: dict[str, Any], truth: dict[str, Any] | None) -> np.ndarray:
-    """Signed errors (m,) of an assessment against a reference curve, ms; NaN where either has no number."""
-    ours = np.array([row["cct_s"] for row in result["rows"]], dtype=float)
-    theirs = np.array([row["true_cct_s"] for row in result["rows"]] if truth is None else truth["cct"], dtype=float)
-    return 1e3 * (ours - theirs)
-
-
 def present(setting: Setting, findings: Findings) -> Presentation:
     """Trajectory errors, CCT errors, and CCT errors over severity."""
     truth = findings.get(reference(setting))
@@ -110,25 +98,22 @@ def present(setting: Setting, findings: Findings) -> Presentation:
         "what decides stability. Every method has the same minutes of the processor; how many steps they are depends "
         "on the machine."
     )
-    drawings = tuple(
-        _drawing(
-            findings,
-            {model: assessments(setting, model, protocol) for model in models_of(protocol)},
-            truth,
-            protocol.words,
-            f"errors{suffix}",
-        )
-        for suffix, protocol in PROTOCOLS.items()
-    )
+    drawings, biases = [], []
+    for suffix, protocol in PROTOCOLS.items():
+        boundaries = {model: assessments(setting, model, protocol) for model in models_of(protocol)}
+        drawings.append(draw_errors(findings, boundaries, truth, protocol.words, f"errors{suffix}"))
+        if not protocol.focus:
+            biases.append(bias_table(findings, boundaries, truth, protocol.words, f"bias{suffix}"))
     overview = _overview(setting, findings, truth)
-    return Presentation((overview, *tables, _architectures(setting, findings)), drawings, (note,))
+    shown = (overview, *tables, *biases, _architectures(setting, findings))
+    return Presentation(shown, tuple(drawings), (note,))
 
 
 def _overview(setting: Setting, findings: Findings, truth: dict[str, Any] | None) -> Table:
     """Mean CCT errors of every method beside each other, one column for each way of training."""
     mean, factor = boundary_values(truth)[0]
     rows = []
-    for model, label in ALL.items():
+    for model, label in LABELS.items():
         cells, missing = [], []
         for suffix, protocol in PROTOCOLS.items():
             tasks = assessments(setting, model, protocol) if protocol.applies_to(model) else []
@@ -172,24 +157,6 @@ def _trajectories(setting: Setting, findings: Findings, suffix: str) -> Table:
     )
 
 
-def boundary_values(truth: dict[str, Any] | None) -> list[tuple[Any, float]]:
-    """How mean and largest CCT error, ms, and severities of another status are read off an assessment."""
-
-    def mae(result: dict[str, Any]) -> float | None:
-        errors = np.abs(cct_error_ms(result, truth))
-        return float(np.nanmean(errors)) if np.isfinite(errors).any() else None
-
-    def largest(result: dict[str, Any]) -> float | None:
-        errors = np.abs(cct_error_ms(result, truth))
-        return float(np.nanmax(errors)) if np.isfinite(errors).any() else None
-
-    def other_status(result: dict[str, Any]) -> float:
-        return float(sum(row["status"] != row["true_status"] for row in result["rows"]))
-
-    return [(mae, 1.0), (largest, 1.0), (other_status, 1.0)]
-
-
-BOUNDARIES = (Quantity("CCT MAE", "ms"), Quantity("largest", "ms"), Quantity("other status", "of 50"))
 STEPS = Quantity("steps of training")
 
 
@@ -221,7 +188,7 @@ def steps_made(findings: Findings, measured: Sequence[Task]) -> Cell:
 
 def _architectures(setting: Setting, findings: Findings) -> Table:
     rows = []
-    for model, label in ALL.items():
+    for model, label in LABELS.items():
         trained = [findings.get(training(setting, model, seed=seed)) for seed in setting.seeds]
         parameters = cell(
             [float(each["parameters"]) for each in trained if each is not None], PAPER_PARAMETERS.get(model)
@@ -229,27 +196,6 @@ def _architectures(setting: Setting, findings: Findings) -> Table:
         why = "as in the paper" if model in PAPER_PARAMETERS else "not in the paper; smaller, and run once per window"
         rows.append(Row(label, (parameters,), why))
     return Table("parameters", "Parameters", "Table 4", (Quantity("parameters"),), tuple(rows))
-
-
-def _drawing(
-    findings: Findings, boundaries: dict[str, list[Task]], truth: dict[str, Any] | None, learned: str, name: str
-) -> Drawing:
-    figure, axes = new_figure(height=4.4)
-    for model in boundaries:
-        k, label = list(ALL).index(model), ALL[model]
-        for result in findings.of(boundaries[model])[:1]:
-            errors = np.abs(cct_error_ms(result, truth))
-            alpha = [row["alpha"] for row in result["rows"]]
-            if np.isfinite(errors).any():
-                axes.plot(alpha, np.maximum(errors, 1e-4), "o-", ms=3, lw=1.0, color=f"C{k}", label=label)
-    axes.set_yscale("log")
-    axes.set_xlabel("severity α")
-    axes.set_ylabel("CCT error (ms)")
-    axes.grid(alpha=0.3, which="both")
-    if axes.lines:
-        axes.legend(fontsize=7)
-    caption = f"CCT error over severity, first seed; learned: {learned}. Methods without a finite CCT are not drawn."
-    return Drawing(name, caption, figure)
 
 
 BENCHMARK = entry("case30-accuracy", tasks, present)

@@ -3,20 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from zoo.paper.case30_accuracy import (
-    ALL,
-    BOUNDARIES,
-    PAPER,
-    STATES,
-    STEPS,
-    assessments,
-    boundary_values,
-    held_out,
-    reference,
-    steps_made,
-)
+from zoo.paper.case30_accuracy import PAPER, STATES, STEPS, assessments, held_out, reference, steps_made
 from zoo.paper.common import AS_PUBLISHED, Protocol, trained_why
 from zoo.paper.entry import Findings, Setting, Task, entry
+from zoo.paper.error_curves import BOUNDARIES, LABELS, boundary_values
 from zoo.paper.tables import Drawing, Presentation, Row, Table, cell
 from zoo.plots import new_figure
 
@@ -43,7 +33,7 @@ class Case:
 
 
 CASES = (
-    *(Case(model, ALL[model]) for model in ("es-pinn", "xpinn", "es-pinn-no-residual")),
+    *(Case(model, LABELS[model]) for model in ("es-pinn", "xpinn", "es-pinn-no-residual")),
     Case("es-pinn", "ES-PINN, shooting residual", Protocol(residual="shooting"), seeds=1),
 )
 

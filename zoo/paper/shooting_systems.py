@@ -1,10 +1,11 @@
 """Beyond the paper: its form with the shooting residual on the primary benchmark and on its other systems."""
 
 from zoo.paper.beta_sweep import PAPER as PAPER_SMOOTH
-from zoo.paper.case30_accuracy import BOUNDARIES, STATES, STEPS, UNSEEN, boundary_values, steps_made
 from zoo.paper.case30_accuracy import PAPER as PAPER_PRIMARY
+from zoo.paper.case30_accuracy import STATES, STEPS, UNSEEN, steps_made
 from zoo.paper.common import CALIBRATED, PRIMARY, SYSTEMS, thinned
 from zoo.paper.entry import Findings, Setting, Task, Training, entry, task
+from zoo.paper.error_curves import BOUNDARIES, boundary_values
 from zoo.paper.tables import Drawing, Presentation, Quantity, Row, Table, cell
 from zoo.plots import new_figure
 
