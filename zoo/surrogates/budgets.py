@@ -4,6 +4,7 @@ A budget says how long a kind of model may train on one core. Models that predic
 at once need far longer than chained ones, which learn a short, smooth map.
 """
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -52,6 +53,20 @@ PLANS: dict[Form, TrainingPlan] = {  # how the minutes are spent
 SHOOTING = Restart(at=0.25, learning_rate=1.5e-3, warmup=0.03)
 
 
+@dataclass(frozen=True)
+class Length:
+    """How long a stage is, in minutes or in steps, whichever its plan counts."""
+
+    minutes: float
+    steps: int
+
+
+# Up to these lengths a one-shot stage learns at its full rate. A step of SOAP is as large as the rate, however small
+# the gradient, so that weights wander with the root of the number of steps: at the full rate for half an hour the loss
+# fell to 1e-3, rose from 3,000 steps on to 0.5, and never came back.
+FULL_RATE = (Length(2.0, 8_000), Length(4.0, 16_000))  # of the first stage, and of the second at its lower rate
+
+
 def plan_for(
     form: Form,
     members: int = 1,
@@ -65,7 +80,8 @@ def plan_for(
 ) -> TrainingPlan:
     """The plan of a budget; `minutes` or `steps` replace its time, `clock` says which minutes count.
 
-    With the shooting residual it has two stages.
+    With the shooting residual it has two stages. One-shot stages that are longer than `FULL_RATE` have rates that fall
+    with the root of their length, so that weights wander as far as in a shorter training and no farther.
     """
     if budget not in BUDGETS:
         raise UsageError(f"budget {budget!r} is not known; use one of {', '.join(BUDGETS)}.")
@@ -73,9 +89,24 @@ def plan_for(
         raise UsageError("give either --minutes or --steps, not both.")
     plan = replace(PLANS[form], seed=seed, restart=SHOOTING if residual == "shooting" else None)
     if steps is not None:
-        return replace(plan, minutes=None, steps=steps)
-    chosen = TIMES[form, budget].total(members) if minutes is None else minutes
-    return replace(plan, minutes=chosen, clock=clock)
+        plan = replace(plan, minutes=None, steps=steps)
+    else:
+        plan = replace(plan, minutes=TIMES[form, budget].total(members) if minutes is None else minutes, clock=clock)
+    return _steadied(plan) if form == "one-shot" else plan
+
+
+def _steadied(plan: TrainingPlan) -> TrainingPlan:
+    """The plan with lower rates for its longer stages."""
+
+    def factor(full: Length, share: float) -> float:
+        length = plan.steps / full.steps if plan.steps is not None else (plan.minutes or 0.0) / full.minutes
+        return 1.0 if share * length <= 1.0 else 1.0 / math.sqrt(share * length)
+
+    first, second = FULL_RATE
+    if plan.restart is None:
+        return replace(plan, learning_rate=plan.learning_rate * factor(first, 1.0))
+    later = replace(plan.restart, learning_rate=plan.restart.learning_rate * factor(second, 1.0 - plan.restart.at))
+    return replace(plan, learning_rate=plan.learning_rate * factor(first, plan.restart.at), restart=later)
 
 
 def parse_schedule(text: str) -> tuple[float, ...]:
