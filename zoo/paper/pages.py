@@ -81,7 +81,7 @@ body{font:15px/1.5 system-ui,sans-serif;max-width:1180px;margin:2rem auto;paddin
 h2{margin-top:3rem;border-top:1px solid #d0d7de;padding-top:1rem}
 .around,.why,small{color:#57606a;font-size:13px} table{border-collapse:collapse;margin:.6rem 0 1.4rem;font-size:13.5px}
 th,td{border:1px solid #d0d7de;padding:.3rem .6rem;text-align:right;vertical-align:top} th{background:#f6f8fa}
-th:first-child,td:first-child{text-align:left} td.why{text-align:left;min-width:15rem}
+td{white-space:nowrap} th:first-child,td:first-child,.why{text-align:left} td.why{white-space:normal;min-width:15rem}
 .paper{color:#8250df} figure{margin:1rem 0} figure img{max-width:100%}
 .scroll{overflow-x:auto} .failed{color:#b42318}
 """
@@ -95,7 +95,7 @@ def html_page(sections: Sequence[Section], folder: Path) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>CCT zoo: benchmarks</title><style>{STYLE}</style></head><body>",
         "<h1>CCT zoo: benchmarks</h1>", f"<p>{e(INTRODUCTION)}</p>",
-        '<div class="scroll"><table><tr><th>entry</th><th>what it repeats</th><th>budget</th><th>seeds</th></tr>',
+        '<div class="scroll"><table><tr><th>entry</th><th class="why">what it repeats</th><th>budget</th><th>seeds</th></tr>',
     ]  # fmt: skip
     for s in sections:
         parts.append(
@@ -128,7 +128,7 @@ def _html_table(table: Table) -> str:
     e = html.escape
     header = columns(table)
     kinds = [{"paper": ' class="paper"', "remarks": ' class="why"'}.get(name, "") for name in header]
-    head = "".join(f"<th>{e(name)}</th>" for name in header)
+    head = "".join(f"<th{kind}>{e(name)}</th>" for kind, name in zip(kinds, header, strict=True))
     rows = [
         "<tr>" + "".join(f"<td{kind}>{e(text)}</td>" for kind, text in zip(kinds, texts, strict=True)) + "</tr>"
         for texts in lines_of(table)
