@@ -9,18 +9,21 @@ from espinn_moe.boundary import learned_boundary, ode_boundary
 from espinn_moe.margins import MarginRule
 from espinn_moe.surrogate import Surrogate
 from zoo.judging.metrics import error_split
-from zoo.paper.common import BOTH_FORMS, CALIBRATED, METHODS, PRIMARY, SYSTEMS, per_seed, trained_why
+from zoo.paper.common import BOTH_FORMS, CALIBRATED, METHODS, PRIMARY, PRIMARY_CASE, SYSTEMS, per_seed, trained_why
 from zoo.paper.entry import Findings, Setting, Task, entry
 from zoo.paper.tables import Drawing, Presentation, Published, Quantity, Row, Table, cell
 from zoo.plots import new_figure
 from zoo.surrogates.datasets import evaluation_grid
 
 DEFAULT = 50.0
-CASES = {**SYSTEMS, "IEEE 30": PRIMARY}  # the paper's 23 rows of case 30 are those of the primary benchmark
+CASES = {  # the paper's 23 rows of case 30 are those of the primary benchmark
+    **{system: SYSTEMS[system] for system in ("IEEE 9", "IEEE 14")},
+    PRIMARY_CASE: PRIMARY,
+}
 PAPER = {  # ms at beta = 50: smoothing, end-to-end of ES-PINN
     "IEEE 9": (Published(0.771), Published(3.232)),
     "IEEE 14": (Published(0.075), Published(1.077)),
-    "IEEE 30": (Published(0.006), Published(0.326)),
+    PRIMARY_CASE: (Published(0.006), Published(0.326)),
 }
 
 
@@ -80,7 +83,11 @@ def present(setting: Setting, findings: Findings) -> Presentation:
         (Quantity("E_sm", "ms"), Quantity("E_sur", "ms"), Quantity("E_end", "ms")),
         tuple(rows),
     )
-    return Presentation((table,), (_drawing(setting, findings),))
+    note = (
+        "E_sm: the reduced ODE read by the smooth margin against its hard CCTs. E_sur: the surrogate against the "
+        "reduced ODE, both read by the smooth margin. E_end: the surrogate read by the smooth margin against hard CCTs."
+    )
+    return Presentation((table,), (_drawing(setting, findings),), (note,))
 
 
 def _drawing(setting: Setting, findings: Findings) -> Drawing:

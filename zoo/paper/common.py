@@ -11,10 +11,12 @@ from zoo.surrogates.budgets import Residual
 from zoo.surrogates.catalogue import entry_of
 
 PRIMARY = "ieee30-line-3-4-restore"
+PRIMARY_CASE = "IEEE 30, primary"  # how tables of several systems call the primary benchmark
+FEEDERS_CASE = "IEEE 30, feeders tripped"
 SYSTEMS = {  # of the cross-system studies
     "IEEE 9": "ieee9-mech-g2-restore",
     "IEEE 14": "ieee14-line-4-5-remove",
-    "IEEE 30": "ieee30-bus-3-trip",
+    FEEDERS_CASE: "ieee30-bus-3-trip",
 }
 METHODS = {  # the paper's names, then ours
     "vanilla-pinn": "Vanilla PINN",

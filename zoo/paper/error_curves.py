@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from zoo.paper import BEYOND
 from zoo.paper.common import ABLATIONS, METHODS
 from zoo.paper.entry import Findings, Task
 from zoo.paper.tables import Cell, Drawing, Quantity, Row, Table
@@ -74,7 +75,7 @@ def bias_table(
         Quantity(f"correlation with {LABELS[MEASURE]}"),
     )  # fmt: skip
     title = f"Signed errors of the CCT over severity, averaged over seeds; below 0: too early; learned: {learned}"
-    return Table(name, title, "beyond the paper", quantities, tuple(rows))
+    return Table(name, title, BEYOND, quantities, tuple(rows))
 
 
 def _correlation(a: np.ndarray, b: np.ndarray) -> float | None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from espinn_moe.surrogate import Surrogate
 from zoo.judging.unseen import unseen_errors
+from zoo.paper import BEYOND
 from zoo.paper.entry import Findings, Setting, Task, Training, entry, task
 from zoo.paper.members import line_family
 from zoo.paper.tables import Drawing, Presentation, Quantity, Row, Table, cell
@@ -75,7 +76,7 @@ def present(setting: Setting, findings: Findings) -> Presentation:
     table = Table(
         "family",
         f"{MODEL} on line faults of the 39-bus system, a fifth of the scenarios",
-        "beyond the paper",
+        BEYOND,
         (
             Quantity("median CCT MAE", "ms"),
             Quantity("worst member", "ms"),

@@ -3,7 +3,16 @@
 from zoo.paper.common import thinned
 from zoo.paper.entry import Findings, Setting, Task, entry
 from zoo.paper.tables import Cell, Drawing, Presentation, Published, Quantity, Row, Table, cell
-from zoo.paper.two_faults import ERRORS, METHODS, WHOSE, Terms, error_cells, method_row
+from zoo.paper.two_faults import (
+    DECISIVE,
+    METHODS,
+    WHOLE_WINDOW,
+    WHOSE,
+    Terms,
+    decisive_cells,
+    method_row,
+    whole_window_cells,
+)
 from zoo.studies.sweep_table import SweepRow, plot_sweep, summarise
 
 PAPER = {  # RMSE_delta in rad, RMSE_omega in 1e-4 pu, CCT MAE in ms
@@ -43,13 +52,14 @@ def present(setting: Setting, findings: Findings) -> Presentation:
             present_rows = [row for row in seeds if row is not None]
             complete += present_rows
             wanted = [each for seed in setting.seeds for each in terms.tasks(setting, method, fraction, seed)]
-            cells = error_cells(present_rows, PAPER.get((method, fraction), (None, None, None)))
+            angles, speeds, critical = PAPER.get((method, fraction), (None, None, None))
+            cells = (*whole_window_cells(present_rows, angles, speeds), *decisive_cells(present_rows, critical))
             rows.append(Row(f"{fraction:g}, {label}", cells, findings.why(wanted, terms.why(method))))
     accuracy = Table(
         "fractions",
         f"Errors over data fractions, pooled over both faults{thinned(setting)}",
         "Table 3",
-        ERRORS,
+        (*WHOLE_WINDOW, *DECISIVE),
         tuple(rows),
     )
     drawings: tuple[Drawing, ...] = ()

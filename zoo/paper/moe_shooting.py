@@ -6,7 +6,7 @@ from zoo.paper.common import thinned
 from zoo.paper.entry import Findings, Setting, Task, entry
 from zoo.paper.moe_low_data import PAPER
 from zoo.paper.tables import Drawing, Presentation, Quantity, Row, Table, cell
-from zoo.paper.two_faults import ERRORS, METHODS, WHOSE, Terms, error_cells, method_row
+from zoo.paper.two_faults import DECISIVE, METHODS, WHOSE, Terms, decisive_cells, method_row
 from zoo.studies.sweep_table import SweepRow, plot_sweep, summarise
 
 FRACTIONS = (0.1, 0.2, 1.0)
@@ -76,12 +76,12 @@ def _table(setting: Setting, findings: Findings, part: Part) -> tuple[Table, lis
             complete += found
             wanted = [each for seed in setting.seeds for each in part.terms.tasks(setting, method, fraction, seed)]
             cells = (
-                *error_cells(found, (None, None, PAPER[method, fraction][2])),
+                *decisive_cells(found, PAPER[method, fraction][2]),
                 cell([float(row.steps) for row in found]),
                 cell([row.training_s for row in found], factor=1 / 60),
             )
             rows.append(Row(f"{fraction:g}, {METHODS[method]}", cells, findings.why(wanted, part.terms.why(method))))
-    quantities = (*ERRORS, Quantity("steps of all trainings"), Quantity("training", "min"))
+    quantities = (*DECISIVE, Quantity("steps of all trainings"), Quantity("training", "min"))
     heading = f"Shooting residual, {part.title}, pooled over both faults{thinned(setting)}"
     return Table(part.name, heading, "Table 3", quantities, tuple(rows)), complete
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from contingencies.errors import NotFoundError
 from contingencies.files import write_atomically
+from zoo.paper import BEYOND
 from zoo.paper.formats import columns, lines_of
 from zoo.paper.remarks import remarks_of
 from zoo.paper.sections import Section, read_sections
@@ -19,9 +20,21 @@ INTRODUCTION = (
     "Every table and figure of the paper, run on this machine, beside what it published. Each entry names its budget, "
     "seeds, commit and machine. The paper's numbers stand in columns of their own; a dash means that there is no such "
     "number. What holds for every row of a table, or has a letter in several of them, is said once, below it. Budgets "
-    "are minutes of CPU where the paper had hours of GPU, so a short budget shows what it buys, not what a method can "
-    "reach."
+    "are minutes of one CPU core, and the paper does not say how long its trainings took, so a short budget shows what "
+    "it buys, not what a method can reach."
 )
+WORDS = {
+    "hard CCT": "the first clearing instant at which the largest separation of two machines reaches its limit; read by "
+    "the smooth margin, the instant at which a smooth maximum of separations over pairs and times does, as in the "
+    "paper, with sharpness β",
+    "strict and fast": "the reduced swing equation by the paper's protocol, and by our compiled integrator",
+    "pointwise residual": "the paper's: how far a network's derivative is from the swing equation at single instants",
+    "shooting residual": "ours: how far its states are from those that the swing equation reaches from its own event "
+    "states (rollouts)",
+    "decisive part": "trajectories until machines are 1.5 pi apart, after which nothing more is decided",
+    "chained": "our form of the model: short windows, each begun at the end of the one before",
+    "other status": "severities at which only one of model and reference has a finite CCT",
+}
 
 
 def write_pages(folder: Path) -> int:
@@ -37,6 +50,7 @@ def write_pages(folder: Path) -> int:
 def markdown(sections: Sequence[Section]) -> str:
     """The report for a code host."""
     lines = ["# Benchmarks", "", INTRODUCTION, "", "[One page with all figures](index.html).", ""]
+    lines += [*(f"- *{word}*: {meaning}." for word, meaning in WORDS.items()), ""]
     lines += _contents([(s, f"[{s.name}](#{s.name})") for s in sections])
     for section in sections:
         lines += [
@@ -49,7 +63,7 @@ def markdown(sections: Sequence[Section]) -> str:
         lines.append("")
         lines += [f"*{section.circumstances.sentence}.*", ""]
         for table in section.tables:
-            lines += [f"**{table.title}** ([CSV](tables/{section.name}-{table.name}.csv); paper: {table.source})", ""]
+            lines += [f"**{table.title}** ([CSV](tables/{section.name}-{table.name}.csv); {_source(table)})", ""]
             header = columns(table)
             lines += ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
             lines += ["| " + " | ".join(map(_escaped, texts)) + " |" for texts in lines_of(table)]
@@ -68,6 +82,10 @@ def _contents(sections: Sequence[tuple[Section, str]]) -> list[str]:
     ]
 
 
+def _source(table: Table) -> str:
+    return table.source if table.source == BEYOND else f"paper: {table.source}"
+
+
 def _bold(text: str) -> list[str]:
     return [f"**{text}**", ""] if text else []
 
@@ -83,6 +101,7 @@ h2{margin-top:3rem;border-top:1px solid #d0d7de;padding-top:1rem}
 th,td{border:1px solid #d0d7de;padding:.3rem .6rem;text-align:right;vertical-align:top} th{background:#f6f8fa}
 td{white-space:nowrap} th:first-child,td:first-child,.why{text-align:left} td.why{white-space:normal;min-width:15rem}
 .paper{color:#8250df} figure{margin:1rem 0} figure img{max-width:100%}
+dl{font-size:13.5px} dt{font-weight:600} dd{margin:0 0 .3rem 1rem}
 .scroll{overflow-x:auto} .failed{color:#b42318}
 """
 
@@ -95,7 +114,9 @@ def html_page(sections: Sequence[Section], folder: Path) -> str:
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>CCT zoo: benchmarks</title><style>{STYLE}</style></head><body>",
         "<h1>CCT zoo: benchmarks</h1>", f"<p>{e(INTRODUCTION)}</p>",
-        '<div class="scroll"><table><tr><th>entry</th><th class="why">what it repeats</th><th>budget</th><th>seeds</th></tr>',
+        "<dl>", *(f"<dt>{e(word)}</dt><dd>{e(meaning)}.</dd>" for word, meaning in WORDS.items()), "</dl>",
+        '<div class="scroll"><table>',
+        '<tr><th>entry</th><th class="why">what it repeats</th><th>budget</th><th>seeds</th></tr>',
     ]  # fmt: skip
     for s in sections:
         parts.append(
@@ -135,6 +156,6 @@ def _html_table(table: Table) -> str:
     ]
     once = "".join(f'<p class="around">{e(text)}</p>' for text in remarks_of(table).below)
     return (
-        f"<h3>{e(table.title)}</h3><small>paper: {e(table.source)}</small>"
+        f"<h3>{e(table.title)}</h3><small>{e(_source(table))}</small>"
         f'<div class="scroll"><table><tr>{head}</tr>{"".join(rows)}</table></div>{once}'
     )

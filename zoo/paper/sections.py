@@ -5,7 +5,7 @@ An entry that is run again, or with a larger budget, replaces its own section an
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +59,7 @@ class Section:
 def write_section(
     folder: Path, benchmark: Benchmark, shown: Presentation, around: Circumstances, failures: Sequence[str] = ()
 ) -> Section:
-    """Write an entry's tables, figures and JSON, as a section of the report."""
+    """Write an entry's tables, figures and JSON, as a section of the report; it names the seeds that it rests on."""
     (folder / "figures").mkdir(parents=True, exist_ok=True)
     figures = []
     for drawing in shown.drawings:
@@ -67,14 +67,20 @@ def write_section(
         save_figure(drawing.figure, folder / file)
         figures.append(ShownFigure(file, drawing.caption))
     section = Section(
-        benchmark.name, benchmark.title, benchmark.source, around, shown.tables, tuple(figures), shown.notes,
-        tuple(failures),
+        benchmark.name, benchmark.title, benchmark.source, replace(around, seeds=_seeds(shown, around)), shown.tables,
+        tuple(figures), shown.notes, tuple(failures),
     )  # fmt: skip
     for table in section.tables:
         write_atomically(folder / "tables" / f"{section.name}-{table.name}.csv", table_csv(table).encode())
     content = json.dumps(asdict(section), indent=1, allow_nan=False, ensure_ascii=False)
     write_atomically(folder / "entries" / f"{section.name}.json", content.encode())
     return section
+
+
+def _seeds(shown: Presentation, around: Circumstances) -> int:
+    """Most numbers that any cell is the mean of: some entries use fewer seeds than are asked for, or have fewer yet."""
+    most = max((cell.count for table in shown.tables for row in table.rows for cell in row.cells), default=0)
+    return max(1, min(around.seeds, most))
 
 
 def read_sections(folder: Path) -> list[Section]:

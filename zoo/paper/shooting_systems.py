@@ -3,18 +3,15 @@
 from zoo.paper.beta_sweep import PAPER as PAPER_SMOOTH
 from zoo.paper.case30_accuracy import PAPER as PAPER_PRIMARY
 from zoo.paper.case30_accuracy import STATES, STEPS, UNSEEN, steps_made
-from zoo.paper.common import CALIBRATED, PRIMARY, SYSTEMS, thinned
+from zoo.paper.common import CALIBRATED, PRIMARY, PRIMARY_CASE, SYSTEMS, thinned
 from zoo.paper.entry import Findings, Setting, Task, Training, entry, task
 from zoo.paper.error_curves import BOUNDARIES, boundary_values
 from zoo.paper.tables import Drawing, Presentation, Quantity, Row, Table, cell
 from zoo.plots import new_figure
 
 MODEL = "es-pinn"
-FEEDERS = "IEEE 30, feeders tripped"
-CASES = {"IEEE 30, primary": PRIMARY} | {
-    FEEDERS if system == "IEEE 30" else system: name for system, name in SYSTEMS.items()
-}
-PUBLISHED = {"IEEE 30, primary": PAPER_PRIMARY[MODEL][2]} | {
+CASES = {PRIMARY_CASE: PRIMARY} | SYSTEMS
+PUBLISHED = {PRIMARY_CASE: PAPER_PRIMARY[MODEL][2]} | {
     system: PAPER_SMOOTH[system][1] for system in ("IEEE 9", "IEEE 14")
 }
 

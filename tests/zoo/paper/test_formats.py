@@ -86,10 +86,24 @@ def test_small_states_are_shown_in_powers_of_ten_of_their_unit():
     ],
 )
 def test_a_section_first_says_how_its_main_number_compares(mean, std, words):
-    rows = (Row("ES-PINN", (Cell(mean, std, 0.32, 0.07),), ""),)
+    rows = (Row("ES-PINN", (Cell(mean, std, 0.32, 0.07, count=5),), ""),)
     table = Table("cct", "CCTs", "Table 1", (Quantity("CCT MAE", "ms"),), rows)
     assert verdict("case30-accuracy", [table]) == f"As published, ES-PINN's CCTs are off by {words}."
     assert verdict("case30-accuracy", []) == ""
+
+
+def test_a_difference_is_laid_to_the_spread_of_seeds_only_where_there_are_some():
+    def said(count):
+        rows = (Row("ES-PINN", (Cell(1.28, 0.9, 0.32, 0.07, count),), ""),)
+        return verdict("case30-accuracy", [Table("cct", "CCTs", "Table 1", (Quantity("CCT MAE", "ms"),), rows)])
+
+    assert "spread" not in said(2) and "spread" in said(3)
+
+
+def test_what_depends_on_the_machine_is_not_compared_with_the_paper():
+    rows = (Row("ES-PINN, CPU", (Cell(41.5, None, 542.2, count=1),), ""),)
+    table = Table("runtime", "Time", "Table 2", (Quantity("CCT runtime", "ms"),), rows)
+    assert verdict("runtime", [table]) == "ES-PINN 41.5 ms."
 
 
 def test_a_verdict_says_numbers_in_whole_units():
@@ -103,5 +117,5 @@ def test_a_verdict_has_a_sentence_for_each_protocol():
         return Table(name, "CCTs", "Table 1", (Quantity("CCT MAE", "ms"),), (Row("ES-PINN", (Cell(error),), ""),))
 
     assert verdict("case30-accuracy", [table("cct", 1.5), table("cct-shooting", 0.5)]) == (
-        "As published, ES-PINN's CCTs are off by 1.5 ms. With the shooting residual ES-PINN's CCTs err by 0.5 ms."
+        "As published, ES-PINN's CCTs are off by 1.5 ms. With the shooting residual ES-PINN's CCTs are off by 0.5 ms."
     )

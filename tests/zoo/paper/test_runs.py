@@ -260,6 +260,16 @@ def test_markdown_keeps_its_columns_and_its_figures_exist(ran):
         assert (report / target).exists(), target
 
 
+def test_a_section_names_the_seeds_that_it_rests_on_and_not_those_that_were_asked_for(tmp_path):
+    benchmark, _ = small_entry()
+    five = circumstances(replace(QUICK, seeds=tuple(range(5))))
+    for values, seeds in (([1.0, 2.0], 2), ([1.0] * 12, 5), ([], 1)):
+        table = Table("t", "A table", "Table 1", (Quantity("error", "ms"),), (Row("one", (cell(values),), ""),))
+        section = write_section(tmp_path, benchmark, Presentation((table,)), five)
+        assert section.circumstances.seeds == seeds
+        assert f"{seeds} seed" in read_sections(tmp_path)[0].circumstances.sentence
+
+
 def test_the_kept_report_is_what_its_entries_say():
     sections = read_sections(ROOT / "docs" / "report")
     assert (ROOT / "docs" / "report" / "README.md").read_text() == markdown(sections)
