@@ -8,7 +8,8 @@ import numpy as np
 from zoo.paper import BEYOND
 from zoo.paper.common import ABLATIONS, METHODS
 from zoo.paper.entry import Findings, Task
-from zoo.paper.tables import Cell, Drawing, Quantity, Row, Table
+from zoo.paper.slopes import median_slope
+from zoo.paper.tables import Cell, Drawing, Quantity, Row, Table, cell
 from zoo.plots import new_figure
 
 BOUNDARIES = (Quantity("CCT MAE", "ms"), Quantity("largest", "ms"), Quantity("other status", "of 50"))
@@ -49,15 +50,22 @@ def mean_curve(results: Sequence[dict[str, Any]], truth: dict[str, Any] | None) 
 
 
 def bias_table(
-    findings: Findings, boundaries: Mapping[str, Sequence[Task]], truth: dict[str, Any] | None, learned: str, name: str
+    findings: Findings,
+    boundaries: Mapping[str, Sequence[Task]],
+    truth: dict[str, Any] | None,
+    slopes: Task,
+    learned: str,
+    name: str,
 ) -> Table:
-    """Whether methods err alike: their mean signed errors, and how these go with ES-PINN's over severity.
+    """Whether methods err alike, and why: signed errors, how these go with ES-PINN's, and how steep the jump is drawn.
 
     Parameters
     ----------
     boundaries : {model: assessments, one per seed}
     truth : dict, optional
         The reference curve; None takes the truth of each assessment.
+    slopes : Task
+        `slopes.reference_slopes` at the same severities.
     learned : str
         How the models were trained, for the title.
     """
@@ -68,13 +76,20 @@ def bias_table(
         finite = np.array([]) if curve is None else curve[np.isfinite(curve)]
         extremes = (float(finite.mean()), float(finite.min()), float(finite.max())) if finite.size else (None,) * 3
         alike = None if curve is None or MEASURE not in curves else _correlation(curve, curves[MEASURE])
-        cells = (*map(Cell, extremes), Cell(None if model == MEASURE else alike))
+        steep = cell([median_slope([row["slope_rad_per_s"] for row in found["rows"]]) for found in findings.of(of)])
+        cells = (*map(Cell, extremes), Cell(None if model == MEASURE else alike), steep)
         rows.append(Row(LABELS[model], cells, findings.why(of)))
+    true = cell([median_slope(found["slope_rad_per_s"]) for found in findings.of([slopes])])
+    why = findings.why([slopes], "no training involved, by its hard margin")
+    rows.append(Row("reduced ODE", (*[Cell(None)] * 4, true), why))
     quantities = (
         Quantity("mean", "ms"), Quantity("lowest", "ms"), Quantity("highest", "ms"),
-        Quantity(f"correlation with {LABELS[MEASURE]}"),
+        Quantity(f"correlation with {LABELS[MEASURE]}"), Quantity("slope at the CCT, median", "rad/ms"),
     )  # fmt: skip
-    title = f"Signed errors of the CCT over severity, averaged over seeds; below 0: too early; learned: {learned}"
+    title = (
+        "Signed errors of the CCT over severity, averaged over seeds (below 0: too early), and how steeply separation "
+        f"passes its limit there; learned: {learned}"
+    )
     return Table(name, title, BEYOND, quantities, tuple(rows))
 
 

@@ -244,7 +244,8 @@ def fake_result(wanted):
     errors = {"rmse_delta": 0.1, "rmse_omega": 1e-4, "separation_mae": 0.2, "miou": 0.99}
     rows = [
         {"alpha": a, "status": s, "cct_s": c and c + 1e-3, "true_status": s, "true_cct_s": c, "ode_smooth_cct_s": c,
-         "dcct_dalpha_s": c and -0.4, "centred_difference_s": c and -0.4, "true_dcct_dalpha_s": c and -0.4}
+         "dcct_dalpha_s": c and -0.4, "centred_difference_s": c and -0.4, "true_dcct_dalpha_s": c and -0.4,
+         "slope_rad_per_s": c and 3e3}
         for a, c, s in zip(alpha, finite, boundary["status"], strict=True)
     ]  # fmt: skip
     summary = {"implicit_against_centred": consistent, "implicit_against_reference_ode": consistent}
@@ -252,6 +253,7 @@ def fake_result(wanted):
         "measurements:held_out": {"members": [totals] * len(wanted.training.members if wanted.training else ())},
         "measurements:assess": {"summary": summary, "rows": rows},
         "measurements:reference_curve": boundary,
+        "slopes:reference_slopes": {"slope_rad_per_s": [c and 4e4 for c in finite]},
         "case30_matched:measure": errors,
         "case30_extrapolation:measure": errors | {"cct": {"mae": 1e-3, "p95": 2e-3}},
         "cross_system:dae_curve": boundary,
