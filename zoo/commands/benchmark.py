@@ -79,13 +79,17 @@ def benchmark(
     repeats nothing that was done. The trainings have a home of their own, 'benchmarks' in --home, so
     that a hurried one never becomes the default of a contingency. Every number is stored in the registry there.
     """
+    from contingencies.errors import UsageError
+    from contingencies.tables import counted
     from zoo.paper import ENTRIES, NAMES, check_name, load_benchmark
 
     own_home = Path(home) / "benchmarks"
+    if stored and (no_run or no_train):
+        raise UsageError("--stored prints what the registry holds; leave out --no-run and --no-train beside it.")
     chosen = list(NAMES) if "all" in names or not names else list(dict.fromkeys(names))
+    for name in chosen:
+        check_name(name)
     if stored:
-        for name in chosen:
-            check_name(name)
         _print_stored(own_home, registry, chosen, bool(names) and "all" not in names, as_json)
         return
     if not names and no_run:
@@ -96,7 +100,8 @@ def benchmark(
         if as_json:
             print_json(report)
         else:
-            click.echo(f"{count} entries; report: {output / 'index.html'}, {output / 'README.md'}")
+            entries = counted(count, "entry", "entries")
+            click.echo(f"{entries}; report: {output / 'index.html'}, {output / 'README.md'}")
         return
     if not names:
         if as_json:
@@ -106,7 +111,7 @@ def benchmark(
             click.echo(f"{name:22s} {listed.title} ({listed.source})")
         return
 
-    from contingencies.errors import ZooError
+    from contingencies.errors import NotFoundError, ZooError
     from zoo.paper.budgets import budget_of
     from zoo.paper.circumstances import circumstances
     from zoo.paper.entry import Setting
@@ -116,7 +121,7 @@ def benchmark(
     from zoo.paper.sections import write_section
     from zoo.work.executor import make_executor
 
-    entries = [load_benchmark(name) for name in chosen]
+    loaded = [load_benchmark(name) for name in chosen]
     setting = Setting(budget_of(budget), tuple(range(seeds)))
     executor = None if no_run else make_executor(jobs, cluster)
     reports: list[dict[str, Any]] = []
@@ -128,14 +133,22 @@ def benchmark(
             display("trainings and measurements", count, total)
 
         conduct = Conduct(Place(own_home, registry, results), executor, not resume, not no_train, hear, display.say)
-        for position, entry in enumerate(entries, 1):
-            display.say(f"[{position}/{len(entries)}] {entry.name}: {entry.title}")
+        for position, entry in enumerate(loaded, 1):
+            display.say(f"[{position}/{len(loaded)}] {entry.name}: {entry.title}")
             result = run_entry(entry, setting, conduct)
+            if not result.results and not result.failures:
+                display.say(f"{entry.name}: nothing was done of it by this code; its section is left as it is.")
+                continue
             section = write_section(output, entry, result.presentation, circumstances(setting), result.failures)
             write_pages(output)
             rows = sum(len(table.rows) for table in section.tables)
             failures = list(result.failures)
             reports.append({"name": entry.name, "rows": rows, "done_now": result.fresh, "failures": failures})
+    if not reports:
+        raise NotFoundError(
+            f"{str(conduct.place.results.folder)!r} has no results of {', '.join(chosen)} by this code; name another "
+            "folder with --results, or leave out --no-run and --no-train."
+        )
     if not no_run:
         send_to_mlflow(str(own_home), registry, mlflow)
     failed = sum(len(each["failures"]) for each in reports)
@@ -144,12 +157,12 @@ def benchmark(
     else:
         for each in reports:
             problems = f", {len(each['failures'])} failed" if each["failures"] else ""
-            click.echo(f"{each['name']:22s} {each['rows']} rows, {each['done_now']} pieces of work done now{problems}")
+            shown, work = counted(each["rows"], "row", "rows"), counted(each["done_now"], "piece", "pieces")
+            click.echo(f"{each['name']:22s} {shown}, {work} of work done now{problems}")
         click.echo(f"report: {output / 'index.html'}, {output / 'README.md'}")
     if failed:
-        raise ZooError(
-            f"{failed} pieces of work failed and are named in the report; the same command tries them again."
-        )
+        pieces = "1 piece of work failed and is" if failed == 1 else f"{failed} pieces of work failed and are"
+        raise ZooError(f"{pieces} named in the report; the same command tries again.")
 
 
 def _print_stored(home: Path, registry: str | None, names: list[str], all_wanted: bool, as_json: bool) -> None:

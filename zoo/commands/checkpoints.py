@@ -73,6 +73,8 @@ def checkpoint_report(
         "status_errors": metrics.get("status_errors"),
         "fraction": None if run is None else run.fraction,
         "seed": None if run is None else run.seed,
+        "residual": None if run is None else run.config.get("residual"),
+        "steps": metrics.get("steps"),
         "run": row.run_id,
         "run_status": None if row.run is None else row.run.status,
         "parent": row.parent_id,
@@ -94,6 +96,10 @@ def _line(report: dict[str, Any]) -> str:
     ]
     if report["fraction"] is not None:
         parts.append(f"fraction {report['fraction']:g}  seed {report['seed']}")
+    if report["residual"] == "shooting":  # the other is each model's own: pointwise, or none
+        parts.append("shooting residual")
+    if report["steps"] is not None:
+        parts.append(f"{report['steps']:,.0f} steps")
     parts.append(report["created_at"])
     if report["parent"] is not None:
         parts.append(f"parent {report['parent']}")

@@ -3,7 +3,7 @@
 import importlib
 from typing import TYPE_CHECKING, NamedTuple
 
-from contingencies.errors import NotFoundError
+from contingencies.errors import NotFoundError, did_you_mean
 
 if TYPE_CHECKING:
     from zoo.paper.entry import Benchmark
@@ -49,4 +49,6 @@ def load_benchmark(name: str) -> "Benchmark":
 def check_name(name: str) -> None:
     """Refuse a name that no entry has."""
     if name not in ENTRIES:
-        raise NotFoundError(f"benchmark {name[:60]!r} is not known; use all, or some of {', '.join(NAMES)}.")
+        raise NotFoundError(
+            f"benchmark {name[:60]!r} is not known; use all, or some of {', '.join(NAMES)}.{did_you_mean(name, NAMES)}"
+        )

@@ -9,7 +9,7 @@ from zoo.paper.entry import Benchmark, Findings, Setting, Task, Training
 from zoo.paper.jobs import Place, job_of, trained_elsewhere
 from zoo.paper.numbers import store_numbers, write_diary
 from zoo.paper.tables import Presentation
-from zoo.work.batch import failures, run_jobs
+from zoo.work.batch import failures, run_jobs, say_outdated
 from zoo.work.executor import Executor
 from zoo.work.jobs import Done, Job
 from zoo.work.reporting import Say, quiet
@@ -57,6 +57,7 @@ class EntryResult:
     presentation: Presentation
     failures: tuple[str, ...]
     fresh: int  # pieces of work done now
+    results: int  # pieces of work that have a result, now or from before
 
 
 def run_entry(benchmark: Benchmark, setting: Setting, conduct: Conduct) -> EntryResult:
@@ -69,16 +70,19 @@ def run_entry(benchmark: Benchmark, setting: Setting, conduct: Conduct) -> Entry
     if conduct.fresh:
         for job in jobs.values():
             results.forget(job)
+    if conduct.executor is None or not conduct.train:
+        say_outdated((job for job in jobs.values() if results.get(job) is None), results, conduct.say)
     if conduct.executor is None:
         earlier = {each: results.get(job) for each, job in jobs.items()}
         findings = Findings({each: result for each, result in earlier.items() if result is not None}, {})
-        return EntryResult(benchmark, benchmark.present(setting, findings), (), 0)
+        return EntryResult(benchmark, benchmark.present(setting, findings), (), 0, len(findings.results))
     if conduct.train:
         _forget_lost(tasks, jobs, conduct)
     else:
         trainings = [each for each in trainings if results.get(jobs[each]) is not None]
     done = _run(trainings, tasks, jobs, conduct)
-    shown = benchmark.present(setting, _findings(done))
+    findings = _findings(done)
+    shown = benchmark.present(setting, findings)
     failed = failures(done.values())
     fresh = sum(item.fresh for item in done.values())
     try:
@@ -87,7 +91,7 @@ def run_entry(benchmark: Benchmark, setting: Setting, conduct: Conduct) -> Entry
             write_diary(benchmark, shown, setting, conduct.place.home, failed)
     except ZooError as error:  # hours of work must not be lost to a registry that is away: the report shows them
         failed.append(f"storing the numbers: {error}")
-    return EntryResult(benchmark, shown, tuple(failed), fresh)
+    return EntryResult(benchmark, shown, tuple(failed), fresh, len(findings.results))
 
 
 def _seed(task: Task) -> int:
@@ -126,5 +130,6 @@ def _run(
         conduct.heard(stages[item.job.key], item, count, total)
 
     folder = conduct.place.results.folder
-    done = run_jobs([jobs[each] for each in work], conduct.executor, folder, hear, conduct.say, needs)
+    say = conduct.say if conduct.train else quiet  # what is missing was said of all work before
+    done = run_jobs([jobs[each] for each in work], conduct.executor, folder, hear, say, needs)
     return dict(zip(work, done, strict=True))

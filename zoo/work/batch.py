@@ -60,9 +60,7 @@ def run_jobs(
         if (earlier := results.get(job)) is not None:
             finish(Done(job, earlier, fresh=False))
     missing = [job for key, job in by_key.items() if key not in done]
-    outdated = sum(results.has_outdated(job) for job in missing)
-    if outdated:
-        say(f"{outdated} earlier results were found by other code and are not reused.")
+    say_outdated(missing, results, say)
     ready, waiting = _sorted_by_need(missing, needs or {})
 
     def then(item: Done) -> list[Job]:
@@ -75,6 +73,14 @@ def run_jobs(
         if key not in done:
             finish(Done(job, error="what it needs failed", fresh=False))
     return [done[job.key] for job in jobs]
+
+
+def say_outdated(missing: Iterable[Job], results: Results, say: Say) -> None:
+    """Say of how many jobs without a result there is one of other code."""
+    outdated = sum(results.has_outdated(job) for job in missing)
+    if outdated:
+        were = "earlier result was" if outdated == 1 else "earlier results were"
+        say(f"{outdated} {were} found by other code and {'is' if outdated == 1 else 'are'} not reused.")
 
 
 def _sorted_by_need(missing: Sequence[Job], needs: Mapping[str, str]) -> tuple[list[Job], dict[str, list[Job]]]:

@@ -21,7 +21,7 @@ import pytest
 from click.testing import CliRunner
 
 import cli
-from contingencies.errors import ConflictError, IntegrityError, NotFoundError
+from contingencies.errors import ConflictError, IntegrityError, NotFoundError, UsageError
 from registry.home import Home
 from registry.spool import read_records, spooled_runs
 from registry.store import runs
@@ -31,7 +31,7 @@ from zoo.paper.budgets import BUDGETS
 from zoo.paper.circumstances import circumstances
 from zoo.paper.entry import Benchmark, Setting, Training, task
 from zoo.paper.formats import number, table_csv
-from zoo.paper.jobs import Place
+from zoo.paper.jobs import Place, job_of
 from zoo.paper.pages import markdown, write_pages
 from zoo.paper.run import Conduct, run_entry
 from zoo.paper.sections import read_sections, write_section
@@ -39,6 +39,7 @@ from zoo.paper.tables import Drawing, Presentation, Published, Quantity, Row, Ta
 from zoo.paper.verdicts import CLAIMS, verdict
 from zoo.plots import FORMATS, new_figure, save_figure
 from zoo.work.executor import Serial
+from zoo.work.jobs import Results
 
 ROOT = Path(__file__).parents[3]
 QUICK = Setting(BUDGETS["quick"], (0,))
@@ -287,6 +288,44 @@ def test_pages_are_written_anew_from_the_entries_in_a_folder(ran, tmp_path):
     assert (report / "README.md").read_text() == page
     done = CliRunner().invoke(cli.zoo, ["benchmark", "--no-run", "--output", str(tmp_path), "--home", str(tmp_path)])
     assert isinstance(done.exception, NotFoundError)
+
+
+@pytest.mark.parametrize("flag", ["--no-run", "--no-train"])
+def test_a_section_is_left_as_it_is_where_this_code_has_no_results(flag, ran, tmp_path):
+    _, report, _, _, _, _ = ran
+    kept = tmp_path / "report"
+    shutil.copytree(report, kept)
+    before = {path: path.read_bytes() for path in kept.rglob("*") if path.is_file()}
+    results, home = tmp_path / "results", tmp_path / "home"
+    command = [
+        "benchmark", "rollouts" if flag == "--no-run" else "shooting-systems", flag, "--jobs", "1", "--no-mlflow",
+        "--home", str(home), "--output", str(kept), "--results", str(results),
+    ]  # fmt: skip
+    done = CliRunner().invoke(cli.zoo, command)
+    assert isinstance(done.exception, NotFoundError) and "results" in str(done.exception)
+    assert {path: path.read_bytes() for path in kept.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("train", [True, False])
+def test_results_of_other_code_are_named_whether_or_not_anything_is_run(train, tmp_path):
+    benchmark, training = small_entry()
+    place = Place(tmp_path / "home", None, tmp_path / "results")
+    job = job_of(training, place)
+    Results(place.results.folder).put(replace(job, code="0" * 12), {"parameters": 1})
+    said = []
+    executor = Serial() if not train else None  # measure what is trained, or nothing at all
+    run_entry(benchmark, QUICK, Conduct(place, executor, train=train, say=said.append))
+    assert said == ["1 earlier result was found by other code and is not reused."]
+
+
+def test_stored_numbers_are_not_printed_and_left_out_at_once(tmp_path):
+    refused = CliRunner().invoke(cli.zoo, ["benchmark", "--stored", "--no-run", "--home", str(tmp_path)])
+    assert isinstance(refused.exception, UsageError) and "--stored" in str(refused.exception)
+
+
+def test_a_misspelt_benchmark_is_met_with_a_near_one(tmp_path):
+    refused = CliRunner().invoke(cli.zoo, ["benchmark", "case30-acuracy", "--home", str(tmp_path)])
+    assert isinstance(refused.exception, NotFoundError) and "Did you mean case30-accuracy" in str(refused.exception)
 
 
 def test_tables_are_csv_with_one_line_for_each_number(ran):

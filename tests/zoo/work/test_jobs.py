@@ -101,7 +101,7 @@ def test_results_of_other_code_are_not_reused_and_that_is_said(tmp_path, calls):
     sentences = []
     (done,) = run_jobs([present], Serial(), tmp_path / "results", say=sentences.append)
     assert done.fresh
-    assert sentences == ["1 earlier results were found by other code and are not reused."]
+    assert sentences == ["1 earlier result was found by other code and is not reused."]
     (again,) = run_jobs([present], Serial(), tmp_path / "results", say=pytest.fail)
     assert not again.fresh
 
