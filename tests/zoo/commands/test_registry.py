@@ -76,10 +76,11 @@ def trained(home: Path) -> None:
     with Home.open(home) as opened:
         first, second = (opened.register([contingency(name)])[0].row for name in (NAME, "fault-b"))
         run = runs.start_run(
-            opened.database, "moe", "moe-chained", [(first.id, None), (second.id, None)], config={}, seed=3,
+            opened.database, "moe", "moe-chained", [(first.id, None), (second.id, None)],
+            config={"residual": "shooting"}, seed=3,
             fraction=0.2, code_version="0",
         )  # fmt: skip
-        metrics = {"cct_mae_ms": 0.0123, "cct_max_ms": 0.2}
+        metrics = {"cct_mae_ms": 0.0123, "cct_max_ms": 0.2, "steps": 1500.0}
         whole = opened.add_checkpoint(
             b"whole", 1234, "stand-in", {first.id: 0, second.id: 1}, run_id=run.id, metrics=metrics
         )
@@ -105,7 +106,10 @@ def test_checkpoints_are_listed_with_what_they_are_and_what_they_serve(home, run
     assert [c["checkpoint"] for c in json.loads(run("checkpoints", "fault-b@1", "--json")[1])] == [2, 1]
     text = run("checkpoints")[1].splitlines()[1]
     assert text.startswith("checkpoint 1  moe-chained  fault-a v1, fault-b v1  1,234 parameters  CCT error 0.0123 ms")
-    assert "fraction 0.2  seed 3" in text and "[default of fault-a]  [deployed: production of fault-a]" in text
+    assert (
+        "fraction 0.2  seed 3  shooting residual  1,500 steps" in text
+        and "[default of fault-a]  [deployed: production of fault-a]" in text
+    )
     code, _, err = run("checkpoints", "no-such")
     assert code == 3 and err.count("\n") == 1
     code, _, err = run("distill", NAME, "--source", "77")
