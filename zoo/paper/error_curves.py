@@ -118,6 +118,6 @@ def draw_errors(
     axes.set_ylabel("CCT error (ms)")
     axes.grid(alpha=0.3, which="both")
     if axes.lines:
-        axes.legend(fontsize=7)
+        figure.legend(fontsize=7, ncols=4, loc="outside upper center")  # curves fill the axes
     caption = f"CCT error over severity, first seed; learned: {learned}. Methods without a finite CCT are not drawn."
     return Drawing(name, caption, figure)
