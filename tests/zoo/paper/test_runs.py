@@ -298,7 +298,7 @@ def test_a_section_is_left_as_it_is_where_this_code_has_no_results(flag, ran, tm
     before = {path: path.read_bytes() for path in kept.rglob("*") if path.is_file()}
     results, home = tmp_path / "results", tmp_path / "home"
     command = [
-        "benchmark", "rollouts" if flag == "--no-run" else "shooting-systems", flag, "--jobs", "1", "--no-mlflow",
+        "benchmark", "trajectory" if flag == "--no-run" else "shooting-systems", flag, "--jobs", "1", "--no-mlflow",
         "--home", str(home), "--output", str(kept), "--results", str(results),
     ]  # fmt: skip
     done = CliRunner().invoke(cli.zoo, command)
