@@ -72,14 +72,14 @@ def reference(setting: Setting) -> Task:
     )
 
 
-def _slopes() -> Task:
+def slopes() -> Task:
     """How steeply the reduced ODE's separation passes its limit."""
     return task("slopes:reference_slopes", contingency=PRIMARY, severities=UNSEEN)
 
 
 def tasks(setting: Setting) -> list[Task]:
     """Both measurements of every method."""
-    return [reference(setting), _slopes()] + [
+    return [reference(setting), slopes()] + [
         each
         for protocol in PROTOCOLS.values()
         for model in models_of(protocol)
@@ -112,7 +112,7 @@ def present(setting: Setting, findings: Findings) -> Presentation:
         boundaries = {model: assessments(setting, model, protocol) for model in models_of(protocol)}
         drawings.append(draw_errors(findings, boundaries, truth, protocol.words, f"errors{suffix}"))
         if not protocol.focus:
-            biases.append(bias_table(findings, boundaries, truth, _slopes(), protocol.words, f"bias{suffix}"))
+            biases.append(bias_table(findings, boundaries, truth, slopes(), protocol.words, f"bias{suffix}"))
     overview = _overview(setting, findings, truth)
     shown = (overview, *tables, *biases, _architectures(setting, findings))
     return Presentation(shown, tuple(drawings), (note,))

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 from typing import Any
 
-from zoo.paper.case30_accuracy import PAPER, STATES, STEPS, assessments, held_out, reference, steps_made
+from zoo.paper.case30_accuracy import PAPER, STATES, STEPS, assessments, held_out, reference, slopes, steps_made
 from zoo.paper.common import AS_PUBLISHED, Protocol, trained_why
 from zoo.paper.entry import Findings, Setting, Task, entry
-from zoo.paper.error_curves import BOUNDARIES, LABELS, boundary_values
+from zoo.paper.error_curves import BOUNDARIES, LABELS, STEEPNESS, boundary_values, reference_row, steepness
 from zoo.paper.tables import Drawing, Presentation, Row, Table, cell
 from zoo.plots import new_figure
 
@@ -40,7 +40,7 @@ CASES = (
 
 def tasks(setting: Setting) -> list[Task]:
     """States and boundary of every case after the usual time and after the longer one."""
-    return [reference(setting)] + [
+    return [reference(setting), slopes()] + [
         each
         for case in CASES
         for timed in case.settings(setting)
@@ -64,16 +64,19 @@ def present(setting: Setting, findings: Findings) -> Presentation:
                 cell([read(result) for result in findings.of(of)], theirs, factor)
                 for (read, factor, of), theirs in zip(readers, paper, strict=True)
             )
-            cells = (*cells, steps_made(findings, boundaries))
+            cells = (*cells, steepness(findings, boundaries), steps_made(findings, boundaries))
             why = findings.why([*states, *boundaries], trained_why(timed, case.model, case.protocol))
             rows.append(Row(f"{case.label}{longer}", cells, why))
-    quantities = (*(quantity for quantity, _, _ in STATES), *BOUNDARIES, STEPS)
+    measured = (*(quantity for quantity, _, _ in STATES), *BOUNDARIES)
+    rows.append(reference_row(findings, slopes(), before=len(measured), after=1))
+    quantities = (*measured, STEEPNESS, STEPS)
     title = "Errors after the time of Table 1 and after a longer one; whole trajectories"
     table = Table("longer", title, "Table 1", quantities, tuple(rows))
     note = (
         f"At most {CASES[0].seeds} seeds with the paper's residual, {CASES[-1].seeds} with the shooting residual, "
         "whose rollouts are information that the paper's models do not have; minutes of the processor. Severities, "
-        "pairs, truth and short trainings are those of case30-accuracy."
+        "pairs, truth and short trainings are those of case30-accuracy. The slope is how steeply the separation passes "
+        "its limit as the fault is cleared later."
     )
     return Presentation((table,), (_drawing(setting, findings, values[0][0]),), (note,))
 

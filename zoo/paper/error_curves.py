@@ -13,6 +13,7 @@ from zoo.paper.tables import Cell, Drawing, Quantity, Row, Table, cell
 from zoo.plots import new_figure
 
 BOUNDARIES = (Quantity("CCT MAE", "ms"), Quantity("largest", "ms"), Quantity("other status", "of 50"))
+STEEPNESS = Quantity("slope at the CCT, median", "rad/ms")
 LABELS = {**METHODS, **ABLATIONS}
 MEASURE = "es-pinn"  # whose errors those of the others are compared with
 
@@ -49,6 +50,19 @@ def mean_curve(results: Sequence[dict[str, Any]], truth: dict[str, Any] | None) 
     return np.where(count > 0, np.where(known, errors, 0.0).sum(axis=0) / np.maximum(count, 1), np.nan)
 
 
+def steepness(findings: Findings, assessments: Sequence[Task]) -> Cell:
+    """How steeply learned separations pass their limit: the median over severities, mean and spread over seeds."""
+    found = findings.of(assessments)
+    return cell([median_slope([row["slope_rad_per_s"] for row in result["rows"]]) for result in found])
+
+
+def reference_row(findings: Findings, slopes: Task, before: int, after: int = 0) -> Row:
+    """The reduced ODE's own steepness, so many empty cells from the left and from the right."""
+    true = cell([median_slope(found["slope_rad_per_s"]) for found in findings.of([slopes])])
+    why = findings.why([slopes], "no training involved, by its hard margin")
+    return Row("reduced ODE", (*[Cell(None)] * before, true, *[Cell(None)] * after), why)
+
+
 def bias_table(
     findings: Findings,
     boundaries: Mapping[str, Sequence[Task]],
@@ -76,15 +90,12 @@ def bias_table(
         finite = np.array([]) if curve is None else curve[np.isfinite(curve)]
         extremes = (float(finite.mean()), float(finite.min()), float(finite.max())) if finite.size else (None,) * 3
         alike = None if curve is None or MEASURE not in curves else _correlation(curve, curves[MEASURE])
-        steep = cell([median_slope([row["slope_rad_per_s"] for row in found["rows"]]) for found in findings.of(of)])
-        cells = (*map(Cell, extremes), Cell(None if model == MEASURE else alike), steep)
+        cells = (*map(Cell, extremes), Cell(None if model == MEASURE else alike), steepness(findings, of))
         rows.append(Row(LABELS[model], cells, findings.why(of)))
-    true = cell([median_slope(found["slope_rad_per_s"]) for found in findings.of([slopes])])
-    why = findings.why([slopes], "no training involved, by its hard margin")
-    rows.append(Row("reduced ODE", (*[Cell(None)] * 4, true), why))
+    rows.append(reference_row(findings, slopes, before=4))
     quantities = (
         Quantity("mean", "ms"), Quantity("lowest", "ms"), Quantity("highest", "ms"),
-        Quantity(f"correlation with {LABELS[MEASURE]}"), Quantity("slope at the CCT, median", "rad/ms"),
+        Quantity(f"correlation with {LABELS[MEASURE]}"), STEEPNESS,
     )  # fmt: skip
     title = (
         "Signed errors of the CCT over severity, averaged over seeds (below 0: too early), and how steeply separation "
