@@ -141,6 +141,16 @@ def load_surrogate(training: Training, place: Place) -> Surrogate:
     return from_bytes(content, contingency_of(training.members[0])).surrogate
 
 
+def forget_training(training: Training, place: Place) -> None:
+    """Forget a training and all that was measured of it: done again, even with its seed, it is another model.
+
+    A training that ends by minutes makes now more steps and now fewer, so that measurements of the former model beside
+    those of the new one would be a table of two models in one row.
+    """
+    plain = _plain(training)
+    place.results.forget_where(lambda inputs: inputs.get("training") == plain)
+
+
 def trained_elsewhere(trainings: Iterable[Training], place: Place) -> list[Training]:
     """Of finished trainings, those whose model another home has and this one does not."""
     finished = [(each, place.results.get(job_of(each, place))) for each in trainings]

@@ -6,7 +6,7 @@ from typing import Any
 
 from contingencies.errors import ZooError
 from zoo.paper.entry import Benchmark, Findings, Setting, Task, Training
-from zoo.paper.jobs import Place, job_of, trained_elsewhere
+from zoo.paper.jobs import Place, forget_training, job_of, trained_elsewhere
 from zoo.paper.numbers import store_numbers, write_diary
 from zoo.paper.tables import Presentation
 from zoo.work.batch import failures, run_jobs, say_outdated
@@ -100,14 +100,20 @@ def _seed(task: Task) -> int:
 
 
 def _forget_lost(tasks: Sequence[Task], jobs: dict[Task | Training, Job], conduct: Conduct) -> None:
-    """Forget trainings whose model is still to be measured and is in another home, so that they are done again."""
+    """Forget trainings whose model is still to be measured and is in another home, so that they are done again.
+
+    What was measured of those models before is measured again, too.
+    """
     results = conduct.place.results
     unmeasured = [t.training for t in tasks if t.training is not None and results.get(jobs[t]) is None]
     lost = trained_elsewhere(dict.fromkeys(unmeasured), conduct.place)
     for training in lost:
-        results.forget(jobs[training])
+        forget_training(training, conduct.place)
     if lost:
-        conduct.say(f"trained in another home, not measured there, and therefore trained again: {len(lost)}.")
+        conduct.say(
+            "trained in another home, not measured there, and therefore trained again, with all that was measured of "
+            f"the former models: {len(lost)}."
+        )
 
 
 def _findings(done: dict[Any, Done]) -> Findings:

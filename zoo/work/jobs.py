@@ -9,7 +9,8 @@ import importlib
 import json
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -102,6 +103,13 @@ class Results:
     def forget(self, job: Job) -> None:
         """Delete a result, so that its job is done again."""
         self.path(job).unlink(missing_ok=True)
+
+    def forget_where(self, named: Callable[[Plain], bool]) -> None:
+        """Delete every result whose inputs are so, whichever code has found it."""
+        for path in self.folder.glob("*.json"):
+            with suppress(FileNotFoundError, ValueError, KeyError):  # gone meanwhile; `get` speaks of a damaged one
+                if named(json.loads(path.read_text())["inputs"]):
+                    path.unlink()
 
     def has_outdated(self, job: Job) -> bool:
         """Whether other code has left a result of this job, which is not reused."""

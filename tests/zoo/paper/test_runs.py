@@ -180,6 +180,9 @@ def test_finished_work_of_another_home_counts_and_only_lost_models_are_trained_a
     assert said == [("training", True), ("measuring", True)]
     assert any(line.startswith("trained in another home") and line.endswith(" 1.") for line in words)
     assert not (other / "results").exists()
+    said.clear()
+    run_entry(measured, QUICK, serial(other, said, shared))
+    assert sorted(said) == [("measuring", True), ("training", False)], "numbers of the former model are not kept"
 
 
 def test_stored_numbers_are_printed_for_people_and_machines(ran, tmp_path):
