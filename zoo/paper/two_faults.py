@@ -29,8 +29,8 @@ DECISIVE = (
     Quantity("other status", "of 100"),
 )
 WHOSE = (
-    "CCT errors are those of the line fault, the bus fault has no finite CCT; 'other status' counts severities of "
-    "both. 'Decisive' errors end when the separation passes 1.5 pi."
+    "CCT errors are those of the line fault, by the hard margin; the bus fault has no finite CCT; 'other status' "
+    "counts severities of both. 'Decisive' errors end when the separation passes 1.5 pi."
 )
 
 
