@@ -105,8 +105,8 @@ def zoo() -> None:
 
     'cct-zoo COMMAND --help' has options and an example.
 
-    Exit codes: 0 ok, 1 error, 2 usage, 3 not found, 4 conflict, 5 invalid description, 6 deployment
-    refused by its gate, 7 stored data damaged, 130 interrupted.
+    Exit codes: 0 ok, 1 error, 2 usage, 3 not found, or a head asked out of its domain, 4 conflict, 5 invalid
+    description, 6 deployment refused by its gate, 7 stored data damaged, 130 interrupted.
     """
 
 

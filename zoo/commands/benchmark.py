@@ -86,6 +86,8 @@ def benchmark(
     own_home = Path(home) / "benchmarks"
     if stored and (no_run or no_train):
         raise UsageError("--stored prints what the registry holds; leave out --no-run and --no-train beside it.")
+    if stored and results is not None:
+        raise UsageError("--stored prints what the registry holds, not a folder of results; leave out --results.")
     chosen = list(NAMES) if "all" in names or not names else list(dict.fromkeys(names))
     for name in chosen:
         check_name(name)
@@ -118,13 +120,14 @@ def benchmark(
     from zoo.paper.jobs import Place
     from zoo.paper.pages import write_pages
     from zoo.paper.run import Conduct, run_entry
-    from zoo.paper.sections import write_section
+    from zoo.paper.sections import read_section, write_section
     from zoo.work.executor import make_executor
 
     loaded = [load_benchmark(name) for name in chosen]
     setting = Setting(budget_of(budget), tuple(range(seeds)))
     executor = None if no_run else make_executor(jobs, cluster)
     reports: list[dict[str, Any]] = []
+    left_alone = False
     with progress("benchmark", resumable=True) as display:
 
         def hear(stage: str, item: "Done", count: int, total: int) -> None:
@@ -136,15 +139,33 @@ def benchmark(
         for position, entry in enumerate(loaded, 1):
             display.say(f"[{position}/{len(loaded)}] {entry.name}: {entry.title}")
             result = run_entry(entry, setting, conduct)
+            earlier = read_section(output, entry.name)
             if not result.results and not result.failures:
-                display.say(f"{entry.name}: nothing was done of it by this code; its section is left as it is.")
+                left = "no section is written" if earlier is None else "its section is left as it is"
+                display.say(f"{entry.name}: nothing was done of it by this code; {left}.")
                 continue
-            section = write_section(output, entry, result.presentation, circumstances(setting), result.failures)
+            missing = result.wanted - result.results
+            if missing:
+                display.say(f"{entry.name}: {missing} of {result.wanted} pieces of work are missing.")
+            if earlier is not None and not result.fresh and result.results < earlier.results:
+                display.say(
+                    f"{entry.name}: its section rests on {earlier.results} results and is left as it is, because there "
+                    f"are only {result.results} here; name another folder with --output to present these."
+                )
+                left_alone = True
+                continue
+            around = circumstances(setting, result.made)
+            section = write_section(output, entry, result.presentation, around, result.failures, result.results)
             write_pages(output)
             rows = sum(len(table.rows) for table in section.tables)
             failures = list(result.failures)
-            reports.append({"name": entry.name, "rows": rows, "done_now": result.fresh, "failures": failures})
-    if not reports:
+            reports.append(
+                {
+                    "name": entry.name, "rows": rows, "done_now": result.fresh, "missing": missing,
+                    "failures": failures,
+                }
+            )  # fmt: skip
+    if not reports and not left_alone:
         raise NotFoundError(
             f"{str(conduct.place.results.folder)!r} has no results of {', '.join(chosen)} by this code; name another "
             "folder with --results, or leave out --no-run and --no-train."
@@ -158,7 +179,8 @@ def benchmark(
         for each in reports:
             problems = f", {len(each['failures'])} failed" if each["failures"] else ""
             shown, work = counted(each["rows"], "row", "rows"), counted(each["done_now"], "piece", "pieces")
-            click.echo(f"{each['name']:22s} {shown}, {work} of work done now{problems}")
+            lacking = f", {each['missing']} missing" if each["missing"] else ""
+            click.echo(f"{each['name']:22s} {shown}, {work} of work done now{lacking}{problems}")
         click.echo(f"report: {output / 'index.html'}, {output / 'README.md'}")
     if failed:
         pieces = "1 piece of work failed and is" if failed == 1 else f"{failed} pieces of work failed and are"

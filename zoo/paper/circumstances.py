@@ -1,15 +1,15 @@
-"""Under which circumstances an entry was run: budget, seeds, commit, machine, date."""
+"""Under which circumstances the numbers of an entry came about: budget, seeds, dates, machines, and by which commit."""
 
-import os
-import platform
 import subprocess
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 from zoo.paper.entry import Setting
 from zoo.work.code import code_version
+from zoo.work.machine import here_and_now
 
 
 @dataclass(frozen=True)
@@ -18,22 +18,31 @@ class Circumstances:
 
     budget: str
     seeds: int
-    commit: str
+    commit: str  # that presented the numbers; results name the digest of the code that has found them
     machine: str
-    date: str
+    date: str  # of the measurements, the first to the last
 
     @property
     def sentence(self) -> str:
         """For people."""
         seeds = f"{self.seeds} seed{'s' if self.seeds > 1 else ''}"
-        return f"budget {self.budget}, {seeds}, {self.date}, commit {self.commit}, {self.machine}"
+        return (
+            f"budget {self.budget}, {seeds}, measured {self.date} on {self.machine}; presented by commit {self.commit}"
+        )
 
 
-def circumstances(setting: Setting) -> Circumstances:
-    """Now and here."""
-    return Circumstances(
-        setting.budget.name, len(setting.seeds), commit(), machine(), datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    )
+def circumstances(setting: Setting, made: Iterable[Mapping[str, Any]] = ()) -> Circumstances:
+    """Of results that were found then and there (`zoo.work.machine`); without any, here and now."""
+    found = list(made) or [here_and_now()]
+    instants = sorted(datetime.fromisoformat(each["at"]).astimezone(UTC) for each in found)
+    first, last = (instant.strftime("%Y-%m-%d %H:%M") for instant in (instants[0], instants[-1]))
+    date = f"{first} UTC" if first == last else f"{first} to {last} UTC"
+    loads = sorted(each["load"] for each in found if "load" in each)
+    machines = " and ".join(dict.fromkeys(each["machine"] for each in found))
+    if loads:  # above the number of cores: they were shared with others
+        least, most = (f"{load:.1f}" for load in (loads[0], loads[-1]))
+        machines += f" (load {least})" if least == most else f" (load {least} to {most})"
+    return Circumstances(setting.budget.name, len(setting.seeds), commit(), machines, date)
 
 
 def commit() -> str:
@@ -50,16 +59,3 @@ def commit() -> str:
     except (OSError, subprocess.SubprocessError):
         return f"version {code_version()}"
     return said[0].strip() + (" with local changes" if said[1].strip() else "")
-
-
-def machine() -> str:
-    """The processor, how busy it was in the last five minutes, and what runs on it."""
-    model = platform.processor() or platform.machine()
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), model)
-    except OSError:
-        pass
-    # A load above the number of cores: they were shared with others.
-    load = f" (load {os.getloadavg()[1]:.1f})" if hasattr(os, "getloadavg") else ""
-    return f"{model}, {os.cpu_count()} cores{load}, Python {platform.python_version()}, torch {version('torch')}"

@@ -67,13 +67,22 @@ class Findings:
         return [self.results[each] for each in wanted if each in self.results]
 
     def problem(self, wanted: Sequence[Task]) -> str:
-        """Why results are missing; empty when none is."""
-        said = [self.errors.get(each, "not run") for each in wanted if each not in self.results]
-        return "" if not said else f"{len(said)} of {len(wanted)} missing: {said[0]}"
+        """Of how many seeds results are missing, and why; empty when none is."""
+        lacking = [each for each in wanted if each not in self.results]
+        if not lacking:
+            return ""
+        seeds, without = _seeds(wanted), _seeds(lacking)
+        count = f"{len(without)} of {len(seeds)} seeds " if len(seeds) > 1 else ""
+        return f"{count}missing: {self.errors.get(lacking[0], 'not run')}"
 
     def why(self, wanted: Sequence[Task], *reasons: str) -> str:
         """What a row says beside its numbers: what is missing, if anything is, and why they may differ."""
         return "; ".join(part for part in (self.problem(wanted), *reasons) if part)
+
+
+def _seeds(tasks: Sequence[Task]) -> set[int]:
+    """Seeds of the trainings that tasks look at."""
+    return {each.training.seed for each in tasks if each.training is not None}
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,10 @@ def label_of(work: Task | Training) -> str:
         steps = "" if work.steps is None else f", {work.steps} steps"
         return f"{work.model} on {first}{data}{residual}{steps}, seed {work.seed}"
     name = work.function.replace(":", " ")
-    return name if work.training is None else f"{name} of {label_of(work.training)}"
+    if work.training is not None:
+        return f"{name} of {label_of(work.training)}"
+    options = ", ".join(f"{name} {value}" for name, value in work.options if isinstance(value, str | int | float))
+    return f"{name} ({options})" if options else name
 
 
 def _plain(training: Training) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from zoo.paper.verdicts import verdict
 FIGURE_TYPES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 INTRODUCTION = (
-    "Every table and figure of the paper, run on this machine, beside what it published. Each entry names its budget, "
-    "seeds, commit and machine. The paper's numbers stand in columns of their own; a dash means that there is no such "
+    "Every table and figure of the paper, measured here, beside what it published. Each entry names its budget, seeds, "
+    "dates and machine. The paper's numbers stand in columns of their own; a dash means that there is no such "
     "number. What holds for every row of a table, or has a letter in several of them, is said once, below it. Budgets "
     "are minutes of one CPU core, and the paper does not say how long its trainings took, so a short budget shows what "
     "it buys, not what a method can reach."

@@ -1,6 +1,6 @@
 """Running entries: trainings, each with its measurements after it, all of them once, and what is presented of both."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from zoo.paper.numbers import store_numbers, write_diary
 from zoo.paper.tables import Presentation
 from zoo.work.batch import failures, run_jobs, say_outdated
 from zoo.work.executor import Executor
-from zoo.work.jobs import Done, Job
+from zoo.work.jobs import Done, Job, Results
 from zoo.work.reporting import Say, quiet
 
 Heard = Callable[[str, Done, int, int], None]  # stage, a job that is done, how many are, of how many
@@ -58,6 +58,8 @@ class EntryResult:
     failures: tuple[str, ...]
     fresh: int  # pieces of work done now
     results: int  # pieces of work that have a result, now or from before
+    wanted: int  # all of them
+    made: tuple[dict[str, Any], ...] = ()  # when and where results were found, as far as that is known
 
 
 def run_entry(benchmark: Benchmark, setting: Setting, conduct: Conduct) -> EntryResult:
@@ -75,7 +77,8 @@ def run_entry(benchmark: Benchmark, setting: Setting, conduct: Conduct) -> Entry
     if conduct.executor is None:
         earlier = {each: results.get(job) for each, job in jobs.items()}
         findings = Findings({each: result for each, result in earlier.items() if result is not None}, {})
-        return EntryResult(benchmark, benchmark.present(setting, findings), (), 0, len(findings.results))
+        shown = benchmark.present(setting, findings)
+        return EntryResult(benchmark, shown, (), 0, len(findings.results), len(jobs), _made(jobs.values(), results))
     if conduct.train:
         _forget_lost(tasks, jobs, conduct)
     else:
@@ -91,7 +94,14 @@ def run_entry(benchmark: Benchmark, setting: Setting, conduct: Conduct) -> Entry
             write_diary(benchmark, shown, setting, conduct.place.home, failed)
     except ZooError as error:  # hours of work must not be lost to a registry that is away: the report shows them
         failed.append(f"storing the numbers: {error}")
-    return EntryResult(benchmark, shown, tuple(failed), fresh, len(findings.results))
+    there = _made(jobs.values(), results)
+    return EntryResult(benchmark, shown, tuple(failed), fresh, len(findings.results), len(jobs), there)
+
+
+def _made(jobs: Iterable[Job], results: Results) -> tuple[dict[str, Any], ...]:
+    """When and where the results there are were found."""
+    kept = (results.made(job) for job in jobs)
+    return tuple(each for each in kept if each is not None)
 
 
 def _seed(task: Task) -> int:

@@ -39,6 +39,7 @@ class Section:
     figures: tuple[ShownFigure, ...]
     notes: tuple[str, ...]
     failures: tuple[str, ...]
+    results: int = 0  # pieces of work that it rests on; 0 where that was not kept
 
     @staticmethod
     def from_dict(content: dict[str, Any]) -> "Section":
@@ -53,11 +54,17 @@ class Section:
         return Section(
             content["name"], content["title"], content["source"], Circumstances(**content["circumstances"]), tables,
             tuple(ShownFigure(**f) for f in content["figures"]), tuple(content["notes"]), tuple(content["failures"]),
+            content.get("results", 0),
         )  # fmt: skip
 
 
 def write_section(
-    folder: Path, benchmark: Benchmark, shown: Presentation, around: Circumstances, failures: Sequence[str] = ()
+    folder: Path,
+    benchmark: Benchmark,
+    shown: Presentation,
+    around: Circumstances,
+    failures: Sequence[str] = (),
+    results: int = 0,
 ) -> Section:
     """Write an entry's tables, figures and JSON, as a section of the report; it names the seeds that it rests on."""
     (folder / "figures").mkdir(parents=True, exist_ok=True)
@@ -68,7 +75,7 @@ def write_section(
         figures.append(ShownFigure(file, drawing.caption))
     section = Section(
         benchmark.name, benchmark.title, benchmark.source, replace(around, seeds=_seeds(shown, around)), shown.tables,
-        tuple(figures), shown.notes, tuple(failures),
+        tuple(figures), shown.notes, tuple(failures), results,
     )  # fmt: skip
     for table in section.tables:
         write_atomically(folder / "tables" / f"{section.name}-{table.name}.csv", table_csv(table).encode())
@@ -85,12 +92,16 @@ def _seeds(shown: Presentation, around: Circumstances) -> int:
 
 def read_sections(folder: Path) -> list[Section]:
     """The entries in the folder, in the order of the benchmarks."""
-    sections = []
-    for name in NAMES:
-        path = folder / "entries" / f"{name}.json"
-        if path.is_file():
-            try:
-                sections.append(Section.from_dict(json.loads(path.read_text(encoding="utf-8"))))
-            except (ValueError, KeyError, TypeError):
-                raise IntegrityError(f"{str(path)!r} is damaged; delete it and run its benchmark again.") from None
-    return sections
+    found = (read_section(folder, name) for name in NAMES)
+    return [section for section in found if section is not None]
+
+
+def read_section(folder: Path, name: str) -> Section | None:
+    """The section of an entry, if the folder has one."""
+    path = folder / "entries" / f"{name}.json"
+    if not path.is_file():
+        return None
+    try:
+        return Section.from_dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, KeyError, TypeError):
+        raise IntegrityError(f"{str(path)!r} is damaged; delete it and run its benchmark again.") from None

@@ -19,7 +19,8 @@ class Claim:
     """A main number: what is said before it, and where it stands.
 
     `against` is the row whose published number it is compared with, when it is not the row's own; one that is not
-    `compared` depends on the machine, or is round-off.
+    `compared` depends on the machine, or is round-off. A claim that begins no sentence continues the one before it,
+    whose words it needs: where the number that begins a sentence is missing, all of the sentence is left out.
     """
 
     words: str
@@ -37,7 +38,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
     "case30-accuracy": (
         Claim("With the paper's residual ES-PINN's CCTs are off by", "cct", "ES-PINN", "CCT MAE"),
         Claim("Enhanced XPINN's by", "cct", "Enhanced XPINN", "CCT MAE"),
-        Claim("ES-PINN's angles are off by", "trajectories", "ES-PINN", "RMSE delta"),
+        Claim("ES-PINN's angles are off by", "trajectories", "ES-PINN", "RMSE delta", begins=True),
         Claim("Enhanced XPINN's by", "trajectories", "Enhanced XPINN", "RMSE delta"),
         Claim(
             "With the shooting residual ES-PINN's CCTs are off by", "cct-shooting", "ES-PINN", "CCT MAE", begins=True
@@ -118,7 +119,7 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
     "moe-low-data": (
         Claim("With a tenth of the scenarios MoE's CCTs are off by", "fractions", "0.1, MoE", "CCT MAE"),
         Claim("those of separate models by", "fractions", "0.1, Separate", "CCT MAE"),
-        Claim("with all of them MoE's by", "fractions", "1, MoE", "CCT MAE"),
+        Claim("With all of them MoE's are off by", "fractions", "1, MoE", "CCT MAE", begins=True),
         Claim("those of separate models by", "fractions", "1, Separate", "CCT MAE"),
         Claim("With a tenth MoE's angles are off by", "fractions", "0.1, MoE", "RMSE delta", begins=True),
         Claim("those of separate models by", "fractions", "0.1, Separate", "RMSE delta"),
@@ -162,13 +163,13 @@ CLAIMS: dict[str, tuple[Claim, ...]] = {
 def verdict(name: str, tables: Sequence[Table]) -> str:
     """The main numbers of an entry in a sentence or a few; empty when it has none of them."""
     sentences: list[list[str]] = []
-    for claim in CLAIMS.get(name, ()):
+    for position, claim in enumerate(CLAIMS.get(name, ())):
         text = _said(claim, tables)
-        if text and (claim.begins or not sentences):
-            sentences.append([text])
-        elif text:
+        if claim.begins or position == 0:
+            sentences.append([text] if text else [])
+        elif text and sentences[-1]:
             sentences[-1].append(text)
-    joined = ("; ".join(parts) for parts in sentences)
+    joined = ("; ".join(parts) for parts in sentences if parts)
     return " ".join(f"{sentence[0].upper()}{sentence[1:]}." for sentence in joined)
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from contingencies.errors import IntegrityError, UsageError, ZooError
 from contingencies.files import write_atomically
+from zoo.work.machine import here_and_now
 
 FOLDER = "results"  # of a zoo home
 VERSION = 1  # another one makes every job a new one
@@ -95,9 +96,18 @@ class Results:
         except (ValueError, KeyError, TypeError, AssertionError):
             raise IntegrityError(f"{str(path)!r} is damaged; delete it, and the next run does its job again.") from None
 
+    def made(self, job: Job) -> dict[str, Any] | None:
+        """When and where the result of a job was found (`zoo.work.machine`), if that was kept with it."""
+        try:
+            kept = json.loads(self.path(job).read_text()).get("made")
+        except (FileNotFoundError, ValueError):
+            return None
+        return kept if isinstance(kept, dict) else None
+
     def put(self, job: Job, result: Plain) -> None:
         """Keep a result with what it is the result of."""
-        content = {"function": job.function, "inputs": dict(job.inputs), "code": job.code, "result": dict(result)}
+        content = {"function": job.function, "inputs": dict(job.inputs), "code": job.code, "made": here_and_now()}
+        content["result"] = dict(result)
         write_atomically(self.path(job), json.dumps(content, indent=1, allow_nan=False).encode())
 
     def forget(self, job: Job) -> None:

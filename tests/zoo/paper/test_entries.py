@@ -348,6 +348,22 @@ def test_trainings_are_done_seed_by_seed_so_that_an_interrupted_run_has_whole_se
         assert seeds == sorted(seeds) and set(seeds) == {0, 1, 2}
 
 
+def test_a_section_is_not_replaced_by_one_of_fewer_results_that_were_not_found_now(quick_work, tmp_path):
+    command = ["benchmark", "rollouts", "--jobs", "1", "--no-mlflow", "--home", str(tmp_path / "home"), "--json"]
+    there, elsewhere = (["--output", str(tmp_path / name)] for name in ("report", "other"))
+    assert CliRunner().invoke(cli.zoo, [*command, *there]).exit_code == 0
+    (before,) = read_sections(tmp_path / "report")
+    for path in list((tmp_path / "home" / "benchmarks" / "results").glob("*.json"))[1:]:
+        path.unlink()
+    again = CliRunner().invoke(cli.zoo, [*command, *there, "--no-run"])
+    assert again.exit_code == 0 and "left as it is" in again.stderr and json.loads(again.stdout)["entries"] == []
+    assert read_sections(tmp_path / "report") == [before]
+    other = CliRunner().invoke(cli.zoo, [*command, *elsewhere, "--no-run"])
+    (entry,) = json.loads(other.stdout)["entries"]
+    assert entry["missing"] == before.results - 1 > 0 and "pieces of work are missing" in other.stderr
+    assert [section.results for section in read_sections(tmp_path / "other")] == [1]
+
+
 def test_all_tables_with_five_seeds_run_unattended_past_a_failure_and_resume_where_they_were_interrupted(
     quick_work, tmp_path
 ):
