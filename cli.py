@@ -4,9 +4,11 @@ A command parses, makes one call and prints; the commands live in `zoo/commands/
 imported only when they are asked for, so that `--help` answers at once.
 """
 
+import _thread
 import importlib
 import keyword
 import sys
+import threading
 
 import click
 
@@ -63,6 +65,7 @@ SECTIONS: dict[str, dict[str, str]] = {  # heading of --help -> name of a comman
     },
 }
 COMMANDS = {name: module for commands in SECTIONS.values() for name, module in commands.items()}
+AGAIN_S = 0.05  # until a Ctrl-C that could not be raised is tried again
 WHOLE = 1000  # characters: summaries are not cut, they wrap
 
 
@@ -110,10 +113,21 @@ def zoo() -> None:
     """
 
 
+def _interrupt_again(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Ctrl-C within a callback of compiled code, where nothing can be raised: interrupt soon again, outside of it."""
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        timer = threading.Timer(AGAIN_S, _thread.interrupt_main)
+        timer.daemon = True  # a command that ends meanwhile does not wait for it
+        timer.start()
+    else:
+        sys.__unraisablehook__(unraisable)
+
+
 def main() -> None:
     """Run the command line; every mistake a user can mend is one sentence, and ends with an exit code."""
     from contingencies.errors import ZooError
 
+    sys.unraisablehook = _interrupt_again
     try:
         code = zoo.main(standalone_mode=False)  # other than None where a command ended with an exit code
         if code:

@@ -120,6 +120,13 @@ def find_in(session: Session, reference: str) -> ContingencyRow:
         statement = statement.where(ContingencyRow.version == version)
     row = session.scalar(statement.order_by(ContingencyRow.version.desc()).limit(1))
     if row is None:
+        from contingencies.library import shipped_contingencies  # a query that finds its name does not pay for it
+
+        if version is None and name in shipped_contingencies():
+            raise NotFoundError(
+                f"contingency {name!r} is shipped and not registered yet, so that nothing is known of it here; "
+                f"'cct-zoo register-contingency {name}' registers it, as training or distilling it does."
+            )
         names = session.scalars(select(ContingencyRow.name).distinct().limit(MOST_COMPARED))
         raise NotFoundError(
             f"contingency {reference[:120]!r} is not registered; 'cct-zoo contingencies' lists those there are, "

@@ -63,6 +63,8 @@ def test_an_unknown_name_and_an_undeployed_one_are_told_apart(zoo: Zoo) -> None:
     with opened(zoo) as asked:
         with pytest.raises(NotFoundError, match="not registered"):
             asked.cct("fault-z", 0.9)
+        with pytest.raises(NotFoundError, match="is shipped and not registered yet"):
+            asked.cct("ieee30-bus-3-trip", 0.9)
         with pytest.raises(NotFoundError, match="no head deployed"):
             asked.cct("fault-a", 0.9)
         for hostile in ("'; DROP TABLE heads; --", "a\x00b", "../x", ""):

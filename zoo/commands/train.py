@@ -11,6 +11,7 @@ from zoo.commands.progress import progress
 
 if TYPE_CHECKING:
     from registry.records import CheckpointRecord, ContingencyRecord
+    from zoo.surrogates.catalogue import Entry
     from zoo.training.outcome import Trained
     from zoo.training.request import TrainingRequest
 
@@ -19,6 +20,8 @@ REFERENCE_CONTINGENCY = "ieee30-line-3-4-restore"  # whose six machines give the
 
 def trained_report(request: "TrainingRequest", rows: "list[ContingencyRecord]", trained: "Trained") -> dict[str, Any]:
     """A finished training as plain values."""
+    from zoo.surrogates.catalogue import entry_of
+
     members = [
         {
             "contingency": row.name,
@@ -36,6 +39,7 @@ def trained_report(request: "TrainingRequest", rows: "list[ContingencyRecord]", 
         "checkpoint": trained.checkpoint.id,
         "run": trained.run_id,
         "parameters": trained.surrogate.n_parameters,
+        "residual": request.chosen_residual if entry_of(request.model).form == "one-shot" else None,
         "parameters_saved": getattr(trained.surrogate, "parameters_saved", 0),  # by sharing experts
         "fraction": request.fraction,
         "seed": request.seed,
@@ -73,9 +77,11 @@ def print_trained(report: dict[str, Any]) -> None:
         stage = f"checkpoint {report['checkpoint']}  {report['model']}  fraction {report['fraction']:g}"
         click.echo(f"{stage}  {names}: done before")
         return
+    residual = "  shooting residual" if report["residual"] == "shooting" else ""  # the other is the paper's, or none
     click.echo(
         f"checkpoint {report['checkpoint']}  {report['model']}  {report['parameters']:,} parameters  "
         f"fraction {report['fraction']:g}  seed {report['seed']}  {report['steps']} steps in {report['train_s']:.0f} s"
+        f"{residual}"
     )
     if saved := report["parameters_saved"]:
         share = saved / (saved + report["parameters"])
@@ -105,25 +111,43 @@ def send_to_mlflow(home: str, registry: str | None, wanted: bool) -> None:
 @click.command(epilog="Example: cct-zoo models")
 @json_option
 def models(as_json: bool) -> None:
-    """List the surrogates of the zoo with their parameter counts on six machines (IEEE 30)."""
+    """List the surrogates of the zoo: parameters on six machines (IEEE 30), form, residuals, and what each is.
+
+    Of several residuals ('train --residual') the first is the one that a model learns with unless told otherwise;
+    chained windows and the ablation without residuals have none to choose.
+    """
     from contingencies.library import load_contingency
     from contingencies.operators import compile_contingency
     from zoo.surrogates.catalogue import CATALOGUE, create_model
 
     operators = compile_contingency(load_contingency(REFERENCE_CONTINGENCY))
-    listed = []
+    listed: list[dict[str, Any]] = []
     for name, entry in CATALOGUE.items():
         model = create_model(name, [operators])
         dtype = str(model.dtype).removeprefix("torch.")
         listed.append(
             {"model": name, "parameters": model.n_parameters, "dtype": dtype, "form": entry.form,
-             "family": entry.family, "summary": entry.summary}
+             "residuals": _residuals(entry), "family": entry.family, "summary": entry.summary}
         )  # fmt: skip
     if as_json:
         print_json(listed)
         return
     for row in listed:
-        click.echo(f"{row['model']:22s} {row['parameters']:>9,}  {row['dtype']}  {row['form']:8s}  {row['summary']}")
+        residuals = ", ".join(row["residuals"]) or "-"
+        click.echo(
+            f"{row['model']:22s} {row['parameters']:>9,}  {row['dtype']}  {row['form']:8s}  {residuals:19s}  "
+            f"{row['summary']}"
+        )
+
+
+def _residuals(entry: "Entry") -> list[str]:
+    """The residuals a model can be trained with, its own first."""
+    from zoo.surrogates.budgets import RESIDUALS
+
+    if entry.form == "chained" or entry.objective.get("residual_weight") == 0.0:
+        return []
+    others = [] if entry.no_shooting else [each for each in RESIDUALS if each != entry.residual]
+    return [entry.residual, *others]
 
 
 @click.command(epilog="Example: cct-zoo train es-pinn-chained ieee30-line-3-4-restore --fraction 0.1")

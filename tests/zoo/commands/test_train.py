@@ -22,7 +22,8 @@ from registry.home import Home
 from registry.store import runs
 from registry.upkeep import verify
 from zoo.lookup import find_registered
-from zoo.surrogates.budgets import PLANS, parse_schedule, plan_for
+from zoo.surrogates.budgets import PLANS, RESIDUALS, parse_schedule, plan_for
+from zoo.surrogates.catalogue import residual_of
 from zoo.surrogates.checkpoints import from_bytes
 from zoo.surrogates.datasets import evaluation_grid
 from zoo.training.lock import only_process
@@ -336,10 +337,21 @@ def test_two_processes_do_not_train_the_same_thing(tmp_path):
 
 
 def test_models_lists_every_surrogate_with_its_size():
-    listed = {row["model"]: row["parameters"] for row in run("models", "--json")}
+    models = run("models", "--json")
+    listed = {row["model"]: row["parameters"] for row in models}
     assert listed["es-pinn"] == 118_744
     assert listed["vanilla-pinn"] == 136_494
     assert {"es-pinn-chained", "moe", "moe-chained"} <= listed.keys()
+    residuals = {row["model"]: row["residuals"] for row in models}
+    assert residuals["es-pinn"] == ["shooting", "pointwise"], "its own first"
+    assert residuals["xpinn"] == ["pointwise", "shooting"]
+    assert residuals["es-pinn-no-residual"] == residuals["es-pinn-chained"] == []
+    for model, chosen in residuals.items():
+        if chosen:
+            assert residual_of(model) == chosen[0]
+        for each in set(RESIDUALS) - set(chosen or RESIDUALS):
+            with pytest.raises(UsageError, match="does not apply"):
+                residual_of(model, each)
 
 
 def test_progress_line_says_what_matters():
