@@ -109,7 +109,7 @@ def data_options(fraction: str = "Part of the training scenarios.") -> Decorator
 
 def budget_options(
     budget: str = "How long to train; docs/surrogates.md has the minutes.",
-    minutes: str = "Train for so long instead.",
+    minutes: str = "Train for so long, by the clock on the wall, instead.",
     steps: str = "Train for so many steps instead; such a run is reproducible.",
 ) -> Decorator:
     """--budget, --minutes and --steps, with the help that suits the command."""
