@@ -32,13 +32,19 @@ class Circumstances:
 
 
 def circumstances(setting: Setting, made: Iterable[Mapping[str, Any]] = ()) -> Circumstances:
-    """Of results that were found then and there (`zoo.work.machine`); without any, here and now."""
+    """Of results that were found then and there (`zoo.work.machine`); without any, here and now.
+
+    Results of earlier releases may know their machine and not their date, or neither.
+    """
     found = list(made) or [here_and_now()]
-    instants = sorted(datetime.fromisoformat(each["at"]).astimezone(UTC) for each in found)
-    first, last = (instant.strftime("%Y-%m-%d %H:%M") for instant in (instants[0], instants[-1]))
-    date = f"{first} UTC" if first == last else f"{first} to {last} UTC"
+    instants = sorted(datetime.fromisoformat(each["at"]).astimezone(UTC) for each in found if "at" in each)
+    shown = [f"{instant:%Y-%m-%d %H:%M}" for instant in instants]
+    date = "at unknown times"
+    if shown:
+        since = f"{shown[0]} to " if len(shown) == len(found) else "until "
+        date = f"{shown[-1]} UTC" if shown[0] == shown[-1] and "to" in since else f"{since}{shown[-1]} UTC"
+    machines = " and ".join(dict.fromkeys(each.get("machine", "unknown machines") for each in found))
     loads = sorted(each["load"] for each in found if "load" in each)
-    machines = " and ".join(dict.fromkeys(each["machine"] for each in found))
     if loads:  # above the number of cores: they were shared with others
         least, most = (f"{load:.1f}" for load in (loads[0], loads[-1]))
         machines += f" (load {least})" if least == most else f" (load {least} to {most})"

@@ -59,7 +59,7 @@ class EntryResult:
     fresh: int  # pieces of work done now
     results: int  # pieces of work that have a result, now or from before
     wanted: int  # all of them
-    made: tuple[dict[str, Any], ...] = ()  # when and where results were found, as far as that is known
+    made: tuple[dict[str, Any], ...] = ()  # when and where results were found, empty where that was not kept
 
 
 def run_entry(benchmark: Benchmark, setting: Setting, conduct: Conduct) -> EntryResult:
@@ -99,9 +99,8 @@ def run_entry(benchmark: Benchmark, setting: Setting, conduct: Conduct) -> Entry
 
 
 def _made(jobs: Iterable[Job], results: Results) -> tuple[dict[str, Any], ...]:
-    """When and where the results there are were found."""
-    kept = (results.made(job) for job in jobs)
-    return tuple(each for each in kept if each is not None)
+    """When and where the results there are were found; nothing of those that did not keep it."""
+    return tuple(results.made(job) for job in jobs if results.path(job).is_file())
 
 
 def _seed(task: Task) -> int:

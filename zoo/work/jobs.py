@@ -96,13 +96,10 @@ class Results:
         except (ValueError, KeyError, TypeError, AssertionError):
             raise IntegrityError(f"{str(path)!r} is damaged; delete it, and the next run does its job again.") from None
 
-    def made(self, job: Job) -> dict[str, Any] | None:
-        """When and where the result of a job was found (`zoo.work.machine`), if that was kept with it."""
-        try:
-            kept = json.loads(self.path(job).read_text()).get("made")
-        except (FileNotFoundError, ValueError):
-            return None
-        return kept if isinstance(kept, dict) else None
+    def made(self, job: Job) -> dict[str, Any]:
+        """When and where the result of a job was found (`zoo.work.machine`); empty where that was not kept."""
+        kept = json.loads(self.path(job).read_text()).get("made", {})
+        return kept if isinstance(kept, dict) else {}
 
     def put(self, job: Job, result: Plain) -> None:
         """Keep a result with what it is the result of."""

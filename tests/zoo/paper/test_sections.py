@@ -27,6 +27,9 @@ def test_dates_and_machines_are_those_of_the_measurements_and_not_of_the_page():
     assert "3 seeds, measured 2026-11-18 22:30 to" in around.sentence
     alone = circumstances(SETTING, made[-1:])
     assert (alone.date, alone.machine) == ("2026-11-19 12:00 UTC", "a new core")
+    assert circumstances(SETTING, [*made, {"machine": "a new core"}]).date == "until 2026-11-20 08:00 UTC"
+    unknown = circumstances(SETTING, [{}])
+    assert (unknown.date, unknown.machine) == ("at unknown times", "unknown machines")
 
 
 def test_results_keep_when_and_where_they_were_found(tmp_path):
@@ -34,7 +37,7 @@ def test_results_keep_when_and_where_they_were_found(tmp_path):
     place = Place(tmp_path)
     found = run_entry(benchmark, SETTING, Conduct(place, Serial()))
     kept = place.results.made(job_of(training, place))
-    assert kept is not None and {"at", "machine"} <= kept.keys()
+    assert {"at", "machine"} <= kept.keys()
     assert kept in found.made and len(found.made) == found.results == 2
     assert found.wanted == 3, "the measurement that fails has no result"
     shown = run_entry(benchmark, SETTING, Conduct(place))
