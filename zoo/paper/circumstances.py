@@ -1,7 +1,7 @@
 """Under which circumstances the numbers of an entry came about: budget, seeds, dates, machines, and by which commit."""
 
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -34,21 +34,31 @@ class Circumstances:
 def circumstances(setting: Setting, made: Iterable[Mapping[str, Any]] = ()) -> Circumstances:
     """Of results that were found then and there (`zoo.work.machine`); without any, here and now.
 
-    Results of earlier releases may know their machine and not their date, or neither.
+    Results of earlier releases may know their machine and only a date before which they were found, or neither.
     """
     found = list(made) or [here_and_now()]
-    instants = sorted(datetime.fromisoformat(each["at"]).astimezone(UTC) for each in found if "at" in each)
-    shown = [f"{instant:%Y-%m-%d %H:%M}" for instant in instants]
-    date = "at unknown times"
-    if shown:
-        since = f"{shown[0]} to " if len(shown) == len(found) else "until "
-        date = f"{shown[-1]} UTC" if shown[0] == shown[-1] and "to" in since else f"{since}{shown[-1]} UTC"
     machines = " and ".join(dict.fromkeys(each.get("machine", "unknown machines") for each in found))
     loads = sorted(each["load"] for each in found if "load" in each)
     if loads:  # above the number of cores: they were shared with others
         least, most = (f"{load:.1f}" for load in (loads[0], loads[-1]))
         machines += f" (load {least})" if least == most else f" (load {least} to {most})"
-    return Circumstances(setting.budget.name, len(setting.seeds), commit(), machines, date)
+    return Circumstances(setting.budget.name, len(setting.seeds), commit(), machines, _dates(found))
+
+
+def _dates(made: Sequence[Mapping[str, Any]]) -> str:
+    """From when to when results were found, or until when, as far as they know it."""
+    told = (each.get("at", each.get("before")) for each in made)
+    known = sorted((each for each in told if each is not None), key=datetime.fromisoformat)
+    if not known:
+        return "at unknown times"
+    (first, begun), (last, ended) = (
+        f"{datetime.fromisoformat(each).astimezone(UTC):%Y-%m-%d %H:%M}".split() for each in (known[0], known[-1])
+    )
+    if not all("at" in each for each in made):
+        return f"until {last} {ended} UTC"
+    if (first, begun) == (last, ended):
+        return f"{first} {begun} UTC"
+    return f"{first} {begun} to {ended if first == last else f'{last} {ended}'} UTC"
 
 
 def commit() -> str:

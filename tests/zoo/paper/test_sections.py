@@ -28,6 +28,11 @@ def test_dates_and_machines_are_those_of_the_measurements_and_not_of_the_page():
     alone = circumstances(SETTING, made[-1:])
     assert (alone.date, alone.machine) == ("2026-11-19 12:00 UTC", "a new core")
     assert circumstances(SETTING, [*made, {"machine": "a new core"}]).date == "until 2026-11-20 08:00 UTC"
+    earlier = {"before": "2026-11-21T08:00:00+00:00", "machine": "a new core"}
+    assert circumstances(SETTING, [*made, earlier]).date == "until 2026-11-21 08:00 UTC"
+    assert circumstances(SETTING, [made[1], made[1] | {"at": "2026-11-20T09:30:00+00:00"}]).date == (
+        "2026-11-20 08:00 to 09:30 UTC"
+    )
     unknown = circumstances(SETTING, [{}])
     assert (unknown.date, unknown.machine) == ("at unknown times", "unknown machines")
 
